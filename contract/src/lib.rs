@@ -1,0 +1,20 @@
+//! The wire and the log of `mission`, and nothing else: a consumer can depend on this crate alone.
+//!
+//! * [`event`]: the records of the event stream (`--events`), one JSON object a line.
+//! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope, kinds and chain.
+//! * [`spec`]: what a run was asked to do, as the journal's `open` line keeps it.
+//! * [`text`]: the one string type that may be large and shared.
+//!
+//! The crate does no I/O.
+#![deny(missing_docs)]
+
+pub mod event;
+pub mod log;
+pub mod spec;
+pub mod text;
+
+/// Version of the event stream: rides every `mission_started`. Only a breaking change raises it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Version of the journal's lines: rides every `open`.
+pub const LOG_FORMAT: u32 = 1;

@@ -1,0 +1,172 @@
+//! What a run was asked to do, as the journal's `open` line keeps it. It never holds a credential.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::SkillRef;
+
+/// Everything a resume or a replay needs to know about what was asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Spec {
+    /// The objective, verbatim.
+    pub objective: String,
+    /// How the model is spoken to.
+    pub protocol: Protocol,
+    /// The texts of the prompt, each once, in the order in which the prompt holds them.
+    pub texts: Texts,
+    /// Sampling values; what is absent is not sent.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// The model's provider.
+    pub provider: String,
+    /// The model; absent when the server's first one was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Base URL of the model's server, credentials masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// True when replies are streamed.
+    pub stream: bool,
+    /// The limits.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The skill that closes the set of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillRef>,
+    /// The allowed tools in manifest order, resolved to their full names. Absent without a skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Vec<String>>,
+    /// Tools that need approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+    /// The profile that grants scopes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Scopes granted besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<String>,
+    /// `bwrap` or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// Path of the audit file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_ref: Option<String>,
+    /// The tool servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerSpec>,
+    /// False when the run leaves no log behind (`MISSION_RUNS=none`): its id is then not on the wire.
+    pub recorded: bool,
+}
+
+/// How the model is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// One JSON object a reply.
+    #[default]
+    Json,
+    /// The server's own function calls.
+    Native,
+}
+
+/// The texts of the prompt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Texts {
+    /// Who the model is.
+    pub persona: PromptText,
+    /// What the skill says; empty without one.
+    #[serde(default)]
+    pub skill: PromptText,
+    /// How to reply.
+    pub protocol: PromptText,
+    /// How to behave.
+    pub conduct: PromptText,
+    /// Earlier turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryTurn>,
+}
+
+/// A text and its digest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PromptText {
+    /// The text.
+    pub text: String,
+    /// SHA-256 of its bytes, in hex.
+    pub digest: String,
+}
+
+/// An earlier turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryTurn {
+    /// `user` or `assistant`.
+    pub role: crate::log::Role,
+    /// What was said.
+    pub content: String,
+}
+
+/// Sampling values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sampling {
+    /// `temperature`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// `top_p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// `seed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+}
+
+/// The limits of a run; what is absent is unlimited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Limits {
+    /// Model turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Bytes of tool results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Money, in millionths of the currency's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+/// A tool server as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerSpec {
+    /// The namespace of its tools.
+    pub name: String,
+    /// `stdio` or `http`.
+    pub transport: String,
+    /// The command and its arguments (stdio), credentials masked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The address (http), credentials masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// True when something was masked: it must be given again on a resume.
+    #[serde(default)]
+    pub masked: bool,
+    /// Names of the variables that are passed on: inside the server → in our environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub passes: BTreeMap<String, String>,
+    /// True when the run goes on without it.
+    #[serde(default)]
+    pub optional: bool,
+}

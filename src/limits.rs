@@ -1,0 +1,52 @@
+//! Every bound of the program in one table: name, value, unit, reason. `mission contract` prints it.
+
+use serde::Serialize;
+
+/// One bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Limit {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The value's unit.
+    pub unit: &'static str,
+    /// Why it is what it is.
+    pub reason: &'static str,
+}
+
+macro_rules! limits {
+    ($($name:ident = $value:expr, $unit:literal, $reason:literal;)*) => {
+        $(#[doc = $reason] pub const $name: u64 = $value;)*
+        /// All of them, in the order of the rooms.
+        pub const TABLE: &[Limit] = &[
+            $(Limit { name: stringify!($name), value: $name, unit: $unit, reason: $reason },)*
+        ];
+    };
+}
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+limits! {
+    // engine
+    RESULT_SHOWN_BYTES = 32 * KIB, "bytes", "what a model is shown of one result at once: the published bound";
+
+    // ------------------------------------------------------------------ tools
+    MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";
+
+    // ------------------------------------------------------------------ model
+    MODEL_BODY_BYTES = 32 * MIB, "bytes", "one reply of a model server, decompressed";
+
+    // ---------------------------------------------------------------- journal
+    JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
+
+    // ----------------------------------------------------------------- stream
+    CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
+
+    // ------------------------------------------------------------------ skill
+    SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
+
+    // -------------------------------------------------------------------- cli
+    OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
+}

@@ -1,0 +1,43 @@
+//! The tool plane behind one trait: discovery, structural check of definitions, calling.
+
+use futures_util::future::BoxFuture;
+use mission_contract::log::{CallResult, Observed, ServerState, ToolDefinition};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::request::ToolDispatch;
+
+/// The servers and their tools at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// The servers in the order of the command line; one that did not come up is there too, with its reason.
+    pub servers: Vec<ServerState>,
+    /// Their tools by full name. What is refused is not among them.
+    pub tools: Vec<ToolDefinition>,
+    /// What an operator should see: refused definitions, noise.
+    pub observed: Vec<Observed>,
+}
+
+/// What a plane reports by itself.
+#[derive(Clone, Debug)]
+pub enum PlaneEvent {
+    /// The stream must tell it.
+    Observed(Observed),
+    /// A server says that its list is another one now, or is back after its death.
+    Stale {
+        /// Its namespace.
+        server: String,
+    },
+}
+
+/// The tools.
+pub trait ToolPlane: Send + Sync {
+    /// Makes a call, and returns how it ended; it never fails otherwise. The caller fills in `of`. When `cancel` fires the
+    /// server is told (`notifications/cancelled`), and the result says so without waiting for it.
+    fn call(&self, dispatch: ToolDispatch, cancel: CancellationToken) -> BoxFuture<'static, CallResult>;
+
+    /// Lists every server again.
+    fn list(&self) -> BoxFuture<'static, Discovery>;
+
+    /// Ends the servers: end of input, a moment, TERM, a moment, KILL; always the whole group.
+    fn close(&self) -> BoxFuture<'static, ()>;
+}
