@@ -5,6 +5,7 @@
 //! * [`spec`]: what a run was asked to do, as the journal's `open` line keeps it.
 //! * [`text`]: the one string type that may be large and shared.
 //! * [`vocabulary`]: events, words, exit codes, flags and variables as data; [`conforms`] holds a record to it.
+//! * `schema` (behind the feature of that name): JSON Schemas of all of it.
 //! * [`canonical`]: the one form of a JSON value that digests are taken over; [`digest`]: those digests.
 //!
 //! The crate does no I/O.
@@ -17,6 +18,8 @@ pub mod digest;
 pub mod event;
 pub mod line;
 pub mod log;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod spec;
 pub mod text;
 pub mod visit;
