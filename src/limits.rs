@@ -47,6 +47,7 @@ limits! {
     MODEL_IDLE_SECONDS = 600, "seconds", "silence of a model server before a request is given up: long prompts are read without a byte";
     MODEL_TAIL_SECONDS = 10, "seconds", "silence once a reply is complete but for its usage";
     MODEL_DRAIN_MS = 1_000, "milliseconds", "for the rest of a reply that is complete, so that its connection can be used again";
+    MODEL_REUSE_MS = 20, "milliseconds", "a new request waits for the rest of the last reply: a new connection is cheaper than more";
     MODEL_PROBE_SECONDS = 5, "seconds", "for the list of a server's models";
     MODEL_PROBE_BYTES = 4 * MIB, "bytes", "the list of a server's models";
     MODEL_KEEP_SECONDS = 4, "seconds", "an unused connection to a model server is kept: common servers hang up after 5";

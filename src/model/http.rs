@@ -120,9 +120,10 @@ impl HttpClient {
         Trouble::new(FailureKind::Silent, format!("{} sent nothing for {seconds} s and was given up.", self.server()))
     }
 
-    /// Words from a server, without our key in them.
+    /// Words from a server, without our credentials in them.
     pub fn scrub(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
+        let password = self.endpoint.credentials().map(|(_, password)| password);
+        self.key.iter().chain(password).fold(text.to_owned(), |text, secret| secret.scrub(&text))
     }
 
     /// A status that says no.
@@ -164,9 +165,12 @@ impl HttpClient {
         let io_kind = sources(error).find_map(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
         let words = chain(error);
         let lower = words.to_lowercase();
-        let is_tls = sources(error).any(|source| source.is::<rustls::Error>()) || lower.contains("certificate") || lower.contains("tls handshake");
+        let tls = sources(error).find_map(|source| source.downcast_ref::<rustls::Error>());
+        let is_tls = tls.is_some() || lower.contains("certificate") || lower.contains("tls handshake");
         let (kind, detail) = if error.is_connect() {
-            if is_tls {
+            if let Some(rustls::Error::InvalidMessage(_)) = tls {
+                (FailureKind::Untrusted, format!("{server} does not speak TLS: its address may have to begin with http:// instead.{hint}"))
+            } else if is_tls {
                 let words = one_line(&self.scrub(&words));
                 (FailureKind::Untrusted, format!("{server} could not be trusted over TLS ({words})."))
             } else if error.is_timeout() {

@@ -8,6 +8,9 @@ pub mod endpoint;
 pub mod failure;
 mod http;
 mod json_text;
+#[cfg(test)]
+#[path = "../../tests/support/model_server.rs"]
+mod model_server;
 pub mod openai;
 #[cfg(test)]
 mod openai_tests;

@@ -12,6 +12,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ use super::stream::{Ending, ReplyFold, failed, observe, with_status};
 use super::{Delta, ModelBackend, ModelReply};
 use crate::engine::request::{FunctionChoice, ModelRequest};
 use crate::limits::{
-    MODEL_BODY_BYTES, MODEL_DRAIN_MS, MODEL_EVENT_BYTES, MODEL_IDLE_SECONDS, MODEL_PROBE_BYTES, MODEL_PROBE_SECONDS, MODEL_TAIL_SECONDS,
+    MODEL_BODY_BYTES, MODEL_DRAIN_MS, MODEL_EVENT_BYTES, MODEL_IDLE_SECONDS, MODEL_PROBE_BYTES, MODEL_PROBE_SECONDS, MODEL_REUSE_MS, MODEL_TAIL_SECONDS,
 };
 use crate::sys::sse::{SseItem, SseSplitter};
 
@@ -89,6 +90,15 @@ pub struct OpenAiBackend {
     renderer: Renderer,
     /// What the server refused in this run.
     unsent: Mutex<Unsent>,
+    tail: Mutex<Tail>,
+}
+
+/// The rest of the last reply, which is read off the critical path so that its connection can be used again.
+#[derive(Debug, Default)]
+struct Tail {
+    reading: Option<JoinHandle<()>>,
+    /// The server keeps replies open that are complete: waiting for their rest is no use.
+    never_ends: bool,
 }
 
 impl OpenAiBackend {
@@ -108,11 +118,12 @@ impl OpenAiBackend {
             OpenAiKind::Hosted => Format::Object,
         };
         let renderer = Renderer::new(&model, format);
-        Ok(Self { kind, http, model, window, renderer, unsent: Mutex::default() })
+        Ok(Self { kind, http, model, window, renderer, unsent: Mutex::default(), tail: Mutex::default() })
     }
 
     async fn exchange(&self, request: ModelRequest, deltas: Sender<Delta>, cancel: CancellationToken) -> ModelReply {
         let mut observed = Vec::new();
+        self.settle().await;
         // Each further round leaves out at least one member of four.
         for _ in 0..5 {
             let unsent = self.unsent();
@@ -139,6 +150,19 @@ impl OpenAiBackend {
         }
         let detail = format!("{} keeps refusing parts of the request.", self.http.server());
         ModelReply { observed, ..failed(Trouble::new(FailureKind::Status, detail)) }
+    }
+
+    /// Gives the rest of the last reply a moment, unless this server never ends one.
+    async fn settle(&self) {
+        let reading = {
+            let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.reading.take().filter(|reading| !tail.never_ends && !reading.is_finished())
+        };
+        if let Some(reading) = reading
+            && timeout(Duration::from_millis(MODEL_REUSE_MS), reading).await.is_err()
+        {
+            self.tail.lock().unwrap_or_else(PoisonError::into_inner).never_ends = true;
+        }
     }
 
     fn unsent(&self) -> Unsent {
@@ -186,7 +210,7 @@ impl OpenAiBackend {
             return failed(self.odd(&response, words, &reading.whole));
         }
         if reading.fold.is_done() {
-            drain(response);
+            self.tail.lock().unwrap_or_else(PoisonError::into_inner).reading = Some(drain(response));
         }
         let (mut reply, rest) = reading.fold.end(&server, ending);
         if stream && reply.reply.end != ReplyEnd::Interrupted {
@@ -354,12 +378,12 @@ async fn send(deltas: &Sender<Delta>, cancel: &CancellationToken, pieces: Vec<De
     true
 }
 
-/// Reads what is left of a complete reply off the critical path, so that its connection can be used again.
-fn drain(mut response: Response) {
+/// Reads what is left of a complete reply.
+fn drain(mut response: Response) -> JoinHandle<()> {
     tokio::spawn(async move {
         let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
         let _ = timeout(Duration::from_millis(MODEL_DRAIN_MS), rest).await;
-    });
+    })
 }
 
 fn interrupted(observed: Vec<Observed>) -> ModelReply {

@@ -210,7 +210,8 @@ fn say(step: &Step, call: usize, number: usize, request: &ModelRequest) -> Resul
             said.calls.push(scripted_call(number, position, name, &filled(scripted)?));
         } else if position == call {
             let name = offered(&scripted.name, &listed(request))?;
-            said.text = json!({ "tool": name, "arguments": filled(scripted)? }).to_string();
+            // The name first, as models write it.
+            said.text = format!("{{\"tool\":{},\"arguments\":{}}}", Value::from(name), filled(scripted)?);
         }
     }
     Ok(said)
