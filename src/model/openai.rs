@@ -123,7 +123,11 @@ impl OpenAiBackend {
 
     async fn exchange(&self, request: ModelRequest, deltas: Sender<Delta>, cancel: CancellationToken) -> ModelReply {
         let mut observed = Vec::new();
-        self.settle().await;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return interrupted(observed),
+            () = self.settle() => {}
+        }
         // Each further round leaves out at least one member of four.
         for _ in 0..5 {
             let unsent = self.unsent();
