@@ -37,6 +37,23 @@ limits! {
 
     // ------------------------------------------------------------------ model
     MODEL_BODY_BYTES = 32 * MIB, "bytes", "one reply of a model server, decompressed";
+    MODEL_EVENT_BYTES = 8 * MIB, "bytes", "one event of a streamed reply: a whole call may stand in it";
+    MODEL_ARGUMENTS_BYTES = 8 * MIB, "bytes", "the arguments of one call in a reply";
+    MODEL_CALLS = 128, "calls", "in one reply: more is a model that runs in circles";
+    MODEL_UNREADABLE_EVENTS = 256, "events", "skipped in one streamed reply before it is given up as no reply";
+    MODEL_ERROR_BODY_BYTES = 64 * KIB, "bytes", "what is read of a reply that reports a failure";
+    MODEL_ERROR_CHARACTERS = 600, "characters", "what is repeated of a model server's own words about a failure";
+    MODEL_CONNECT_SECONDS = 10, "seconds", "until a connection to a model server stands";
+    MODEL_IDLE_SECONDS = 600, "seconds", "silence of a model server before a request is given up: long prompts are read without a byte";
+    MODEL_TAIL_SECONDS = 10, "seconds", "silence once a reply is complete but for its usage";
+    MODEL_DRAIN_MS = 1_000, "milliseconds", "for the rest of a reply that is complete, so that its connection can be used again";
+    MODEL_REUSE_MS = 20, "milliseconds", "a new request waits for the rest of the last reply: a new connection is cheaper than more";
+    MODEL_PROBE_SECONDS = 5, "seconds", "for the list of a server's models";
+    MODEL_PROBE_BYTES = 4 * MIB, "bytes", "the list of a server's models";
+    MODEL_KEEP_SECONDS = 4, "seconds", "an unused connection to a model server is kept: common servers hang up after 5";
+    MODEL_KEEP_TLS_SECONDS = 60, "seconds", "an unused encrypted connection is kept: setting one up is dear, and hosted servers wait longer";
+    SCRIPT_BYTES = 4 * MIB, "bytes", "a script for the scripted model";
+    SCRIPT_DELAY_MS = 3_600_000, "milliseconds", "one delay in such a script";
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
