@@ -1,1 +1,6 @@
 //! (see the crate's doc)
+
+pub mod environment;
+pub mod guardian;
+pub mod lines;
+pub mod spawn;

@@ -1,1 +1,3 @@
-fn main() {}
+//! Drives the built binary with real descriptors against real processes.
+
+mod guardian;
