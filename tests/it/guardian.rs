@@ -106,8 +106,9 @@ async fn what_daemonises_itself_is_gone_too() {
 
 #[tokio::test]
 async fn what_a_server_leaves_behind_is_ended_when_it_exits() {
-    let mut tree = spawn(&shell(&format!("{DAEMON} sleep 1000 & exit 7")));
+    let mut tree = spawn(&shell(&format!("{DAEMON} sleep 1000 & read line; exit 7")));
     let pids = lines(&mut tree, 1).await;
+    tree.stdin.as_mut().unwrap().write_all(b"now\n").await.unwrap();
     let end = tokio::time::timeout(LONG, tree.ended()).await.unwrap();
     assert_eq!(end, End::Exited(7));
     assert_eq!(tokio::time::timeout(LONG, tree.close()).await.unwrap(), End::Exited(7));
