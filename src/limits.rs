@@ -41,6 +41,10 @@ limits! {
     MCP_EVENT_QUEUE = 1024, "events", "reports of the servers that were not yet read: past it one is dropped, never waited for";
     MCP_PROBE_MS = 5_000, "milliseconds", "silence after the probe of a server before `initialize` is sent beside it: a cold start may take longer";
     MCP_LIST_PAGES = 100, "pages", "of one server's list: one that names ever new cursors ends here";
+    MCP_SERVERS = 64, "servers", "of one run: each is a process tree and three pipes";
+    MCP_CONNECT_SECONDS = 30, "seconds", "for a server to start and list its tools, and for a sign of life from a call, unless stated: the published default";
+    MCP_DECLINED_REPORTS = 8, "reports", "of one server's requests that were declined: past it they are declined unreported";
+    MCP_LATE_CALLS = 64, "calls", "given up and still recognised when their answer comes after all";
     MCP_TOOLS = 4_096, "tools", "of one server: four times the largest catalogue the program is built for";
     MCP_DEFINITION_BYTES = 256 * KIB, "bytes", "one tool's definition as its server sends it";
     MCP_DEFINITION_DEPTH = 64, "levels", "nesting of one tool's definition: validators recurse";
