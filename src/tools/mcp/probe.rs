@@ -42,8 +42,14 @@ pub(crate) struct Handshake {
 /// Why there is none.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The server speaks the stateless era only, in these versions.
-    Stateless(Vec<String>),
+    /// The server answers in the stateless era, in these versions.
+    Stateless {
+        /// What it speaks.
+        versions: Vec<String>,
+        /// It may shake hands all the same, if that is the first thing it is asked: some servers speak both eras and hold a
+        /// connection to the one it began with.
+        may_speak_both: bool,
+    },
     /// In words: the second half of a sentence about the server.
     Because(String),
     /// The server is gone.
@@ -51,54 +57,45 @@ pub(crate) enum Refusal {
 }
 
 /// Finds the era of a server and shakes hands. Has no deadline of its own.
-pub(crate) async fn handshake(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
+pub(crate) async fn probe(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
     let id = Id::Text(PROBE_ID.to_owned());
     let mut probe = ask(exchange, id.clone(), &discover(client)).answer;
     let patience = Duration::from_millis(limits::MCP_PROBE_MS);
     let outcome = match tokio::time::timeout(patience, &mut probe).await {
-        Ok(answer) => after_answer(exchange, client, discovered(answer.ok())).await,
+        Ok(answer) => match discovered(answer.ok()) {
+            Discovered::Gone => Err(Refusal::Gone),
+            Discovered::Foreign => handshake(exchange, client).await,
+            // It says itself that it shakes hands.
+            Discovered::Stateless { versions, .. } if newest_common(&versions).is_some() => handshake(exchange, client).await,
+            Discovered::Stateless { versions, refused } => Err(Refusal::Stateless { versions, may_speak_both: !refused }),
+        },
         Err(_) => {
             let mut late = None;
-            let mut initialize = std::pin::pin!(initialize(exchange, client));
+            let mut handshake = std::pin::pin!(handshake(exchange, client));
             let shaken = loop {
                 tokio::select! {
-                    shaken = &mut initialize => break shaken,
+                    shaken = &mut handshake => break shaken,
                     answer = &mut probe, if late.is_none() => late = Some(discovered(answer.ok())),
                 }
             };
             match (shaken, late) {
-                (Err(Refusal::Because(_)), Some(Discovered::Stateless { versions, .. })) => Err(Refusal::Stateless(versions)),
+                (Err(Refusal::Because(_)), Some(Discovered::Stateless { versions, refused })) => {
+                    Err(Refusal::Stateless { versions, may_speak_both: !refused })
+                }
                 (shaken, _) => shaken,
             }
         }
     };
     exchange.give_up(&id);
-    let shaken = outcome?;
+    outcome
+}
+
+/// Shakes hands without asking for the era. Has no deadline of its own.
+pub(crate) async fn handshake(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
+    let shaken = initialize(exchange, client).await?;
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     exchange.write(initialized.to_string().into_bytes()).map_err(|why| Refusal::Because(why.to_owned()))?;
     Ok(shaken)
-}
-
-async fn after_answer(exchange: &Exchange, client: &str, discovered: Discovered) -> Result<Handshake, Refusal> {
-    match discovered {
-        Discovered::Gone => Err(Refusal::Gone),
-        Discovered::Foreign => initialize(exchange, client).await,
-        Discovered::Stateless { versions, refused: true } if newest_common(&versions).is_none() => {
-            Err(Refusal::Stateless(versions))
-        }
-        Discovered::Stateless { versions, refused: true } => initialize(exchange, client).await.map_err(|refusal| match refusal {
-            Refusal::Because(_) => Refusal::Stateless(versions),
-            gone => gone,
-        }),
-        // It may speak both eras without listing the old versions. One that does not answers at once, or not at all.
-        Discovered::Stateless { versions, refused: false } => {
-            let patience = Duration::from_millis(limits::MCP_PROBE_MS);
-            match tokio::time::timeout(patience, initialize(exchange, client)).await {
-                Ok(Err(Refusal::Because(_))) | Err(_) => Err(Refusal::Stateless(versions)),
-                Ok(shaken) => shaken,
-            }
-        }
-    }
 }
 
 /// What the answer to the probe says.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::exchange::Reports;
 use super::list::{Listing, list};
 use super::request::ServerRequest;
 use super::result::{failed, protocol};
-use super::session::{BEING_ENDED, Session, Start, not_sent};
+use super::session::{BEING_ENDED, Failed, MaySpeakBoth, Opening, Session, Start, not_sent};
 use crate::engine::request::ToolDispatch;
 use crate::limits;
 
@@ -30,6 +30,8 @@ pub(crate) struct Server {
     /// Restarts since a call of it last came to its end.
     restarts: AtomicU64,
     died_at: Mutex<Option<Instant>>,
+    /// It answers the probe in the stateless era, and shakes hands when that comes first.
+    speaks_both: AtomicBool,
     /// Notices about its list that were told already.
     told: Mutex<BTreeSet<String>>,
     /// What is being closed beside the run.
@@ -74,6 +76,7 @@ impl Server {
             current: tokio::sync::Mutex::new(Current { state, ..Current::default() }),
             restarts: AtomicU64::new(0),
             died_at: Mutex::default(),
+            speaks_both: AtomicBool::new(false),
             told: Mutex::default(),
             retired: Mutex::default(),
             closing: CancellationToken::new(),
@@ -243,16 +246,7 @@ impl Server {
             return Err(NotUp { why: BEING_ENDED.to_owned(), is_stateless: false });
         }
         let begun = Instant::now();
-        let started = Session::start(&self.request, &self.start, self.reports.clone(), &self.closing).await;
-        let session = match started {
-            Ok(session) => Arc::new(session),
-            Err(start) => {
-                if let Some(life) = start.life {
-                    self.retire(async move { life.close().await });
-                }
-                return Err(NotUp { why: start.why, is_stateless: start.is_stateless });
-            }
-        };
+        let session = Arc::new(self.open(begun).await?);
         let left = self.request.timeout.saturating_sub(begun.elapsed());
         let listed = tokio::select! {
             listed = list(self.name(), &session, left) => listed,
@@ -275,6 +269,38 @@ impl Server {
         current.session = Some(session.clone());
         self.watch(session);
         Ok(self.untold(notices))
+    }
+
+    /// Starts it and shakes hands. A server that may speak both eras, and holds a connection to the one it began with, is started
+    /// a second time for that.
+    async fn open(&self, begun: Instant) -> Result<Session, NotUp> {
+        let attempt = async |opening| {
+            let left = self.request.timeout.saturating_sub(begun.elapsed());
+            let started = Session::start(&self.request, &self.start, opening, left, self.reports.clone(), &self.closing).await;
+            started.map_err(|Failed { why, stateless, life }| {
+                if let Some(life) = life {
+                    self.retire(async move { life.close().await });
+                }
+                (NotUp { why, is_stateless: stateless.is_some() }, stateless)
+            })
+        };
+        let known = self.speaks_both.load(Ordering::Relaxed);
+        let opening = if known { Opening::Handshake } else { Opening::Probe };
+        match attempt(opening).await {
+            Ok(session) => Ok(session),
+            Err((not_up, Some(MaySpeakBoth(true)))) => match attempt(Opening::Handshake).await {
+                Ok(session) => {
+                    self.speaks_both.store(true, Ordering::Relaxed);
+                    Ok(session)
+                }
+                Err(_) => Err(not_up),
+            },
+            Err((not_up, _)) => {
+                // Whatever is remembered of it is asked anew the next time.
+                self.speaks_both.store(false, Ordering::Relaxed);
+                Err(not_up)
+            }
+        }
     }
 
     /// Waits for the death of a session, tells it, and ends what is left of it.

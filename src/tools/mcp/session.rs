@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Silent, Tap, carrying, id_of};
 use super::exchange::{Answer, Awaited, Exchange, Message, Reports, waiter};
-use super::probe::{Handshake, Refusal, handshake};
+use super::probe::{Handshake, Refusal, handshake, probe};
 use super::request::ServerRequest;
 use super::result::{Classified, classify, failed, protocol};
 use super::pump;
@@ -103,30 +103,45 @@ impl Drop for Life {
     }
 }
 
+/// How a server is spoken to first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// It is asked for its era.
+    Probe,
+    /// Its era is known: it shakes hands.
+    Handshake,
+}
+
+/// A server of the stateless era may shake hands when it is started anew and that comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MaySpeakBoth(pub(crate) bool);
+
 /// A start that came to nothing.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// Why: the second half of a sentence about the server.
     pub(crate) why: String,
-    /// It speaks the stateless era only.
-    pub(crate) is_stateless: bool,
+    /// It speaks the stateless era, and this says whether it may speak the other one too.
+    pub(crate) stateless: Option<MaySpeakBoth>,
     /// What is to be closed still.
     pub(crate) life: Option<Life>,
 }
 
 impl Session {
-    /// Starts a server and shakes hands with it, within the request's timeout. `closing` gives it up, and leaves what is to be
-    /// closed to the caller.
+    /// Starts a server and shakes hands with it, within this time. `closing` gives it up, and leaves what is to be closed to the
+    /// caller.
     pub(crate) async fn start(
         request: &ServerRequest,
         start: &Start,
+        opening: Opening,
+        within: Duration,
         reports: Reports,
         closing: &CancellationToken,
     ) -> Result<Self, Failed> {
         let spawned = ChildTree::spawn(&start.guardian_program, &request.argv, &start.environment, None);
         let mut tree = spawned.map_err(|error| Failed {
             why: format!("could not be started: {error}"),
-            is_stateless: false,
+            stateless: None,
             life: None,
         })?;
         let (exchange, lines, answered) = Exchange::new(reports);
@@ -145,25 +160,31 @@ impl Session {
             done,
             pumps,
         };
-        let failed = |why, is_stateless, life| Err(Failed { why, is_stateless, life: Some(life) });
-        let shaken = tokio::select! {
-            shaken = timeout(request.timeout, handshake(&exchange, &start.client_name)) => shaken,
-            () = closing.cancelled() => return failed(BEING_ENDED.to_owned(), false, life),
+        let failed = |why, stateless, life| Err(Failed { why, stateless, life: Some(life) });
+        let opened = async {
+            match opening {
+                Opening::Probe => probe(&exchange, &start.client_name).await,
+                Opening::Handshake => handshake(&exchange, &start.client_name).await,
+            }
         };
-        let handshake = match shaken {
+        let opened = tokio::select! {
+            opened = timeout(within, opened) => opened,
+            () = closing.cancelled() => return failed(BEING_ENDED.to_owned(), None, life),
+        };
+        let handshake = match opened {
             Ok(Ok(shaken)) => shaken,
-            Ok(Err(Refusal::Gone)) => return failed(life.end_in_words().await, false, life),
-            Ok(Err(Refusal::Because(why))) => return failed(with_last_words(why, &life), false, life),
-            Ok(Err(Refusal::Stateless(versions))) => {
+            Ok(Err(Refusal::Gone)) => return failed(life.end_in_words().await, None, life),
+            Ok(Err(Refusal::Because(why))) => return failed(with_last_words(why, &life), None, life),
+            Ok(Err(Refusal::Stateless { versions, may_speak_both })) => {
                 let versions = if versions.is_empty() { "2026-07-28 or later".to_owned() } else { versions.join(", ") };
                 let why = format!(
-                    "speaks only the stateless era of the protocol ({versions}), which is not supported; revisions with a handshake are"
+                    "speaks only the stateless era of the protocol ({versions}), which this build does not speak yet; use a version of the server that answers `initialize`"
                 );
-                return failed(why, true, life);
+                return failed(why, Some(MaySpeakBoth(may_speak_both)), life);
             }
             Err(_) => {
                 let why = format!("did not answer the handshake within {} s", request.timeout.as_secs_f64());
-                return failed(with_last_words(why, &life), false, life);
+                return failed(with_last_words(why, &life), None, life);
             }
         };
         let mut config = ClientConfig::default();
