@@ -150,7 +150,8 @@ mod tests {
         for raw in [r#"{"name":"now"}"#, r#"{"name":"now","inputSchema":null}"#] {
             let accepted = read("s", raw).unwrap();
             assert_eq!(accepted.definition.input_schema, json!({"type": "object"}));
-            insta::assert_snapshot!(accepted.repaired.unwrap(), @"The tool `now` has no inputSchema; it is taken to have no arguments.");
+            let told = "The tool `now` has no inputSchema; it is taken to have no arguments.";
+            assert_eq!(accepted.repaired.as_deref(), Some(told));
         }
     }
 
@@ -168,7 +169,7 @@ mod tests {
         let deep = format!(r#"{{"name":"t","inputSchema":{}{{}}{}}}"#, r#"{"not":"#.repeat(3_000), "}".repeat(3_000));
         assert!(refused(&deep).contains("its definition is nested more than 64 levels deep"));
         let large = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(256 * 1024));
-        insta::assert_snapshot!(refused(&large), @"The tool `t` is refused: its definition has 262177 bytes, and 262144 are allowed.");
+        insta::assert_snapshot!(refused(&large), @"The tool `t` is refused: its definition has 262173 bytes, and 262144 are allowed.");
     }
 
     #[test]

@@ -323,4 +323,4 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 #[path = "exchange_tests.rs"]
-mod tests;
+pub(crate) mod tests;

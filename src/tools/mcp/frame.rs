@@ -150,7 +150,11 @@ fn members<'a>(
             return Err(at);
         }
         at = skip_space(line, after(at));
-        let end = skip_value(line, at).ok_or(line.len())?;
+        let Some(end) = skip_value(line, at) else {
+            // It breaks off in here; what it was to be is known all the same.
+            each(key, at..line.len());
+            return Err(line.len());
+        };
         if end == at || !each(key, at..end) {
             return Err(at);
         }

@@ -94,6 +94,10 @@ impl Pages {
         }
         let because = |why: &str| Err(Trouble::Because(why.to_owned()));
         let result = String::from_utf8_lossy(message.result().unwrap_or_default());
+        // A list would be taken for the members in their order.
+        if !result.starts_with('{') {
+            return because("answers tools/list with something that is no object");
+        }
         let page: Page<'_> = serde_json::from_str(&result).map_err(|error| {
             Trouble::Because(format!("answers tools/list with something that is no list of tools: {error}"))
         })?;

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::exchange::{Answer, Awaited, Exchange, Message, waiter};
@@ -56,11 +55,13 @@ pub(crate) enum Refusal {
     Gone,
 }
 
+/// How long silence after the probe is borne.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(limits::MCP_PROBE_MS);
+
 /// Finds the era of a server and shakes hands. Has no deadline of its own.
-pub(crate) async fn probe(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
+pub(crate) async fn probe(exchange: &Exchange, client: &str, patience: Duration) -> Result<Handshake, Refusal> {
     let id = Id::Text(PROBE_ID.to_owned());
     let mut probe = ask(exchange, id.clone(), &discover(client)).answer;
-    let patience = Duration::from_millis(limits::MCP_PROBE_MS);
     let outcome = match tokio::time::timeout(patience, &mut probe).await {
         Ok(answer) => match discovered(answer.ok()) {
             Discovered::Gone => Err(Refusal::Gone),
@@ -173,34 +174,27 @@ async fn initialize_with(
 }
 
 fn shaken(message: &Message) -> Result<Handshake, Refusal> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Raw {
-        protocol_version: Option<Value>,
-        #[serde(default)]
-        capabilities: Value,
-        #[serde(default)]
-        server_info: Value,
-    }
+    let result = value(message.result());
     let known = HANDSHAKE_VERSIONS.join(", ");
-    let raw: Raw = serde_json::from_slice(message.result().unwrap_or_default())
-        .map_err(|error| Refusal::Because(format!("answers the handshake with something that is no result of it: {error}")))?;
-    let version = match raw.protocol_version {
-        Some(Value::String(version)) => version,
-        _ => return Err(Refusal::Because(format!("names no protocol version in the handshake; known are {known}"))),
+    let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
+        return Err(Refusal::Because(format!("names no protocol version in the handshake; known are {known}")));
     };
-    if !HANDSHAKE_VERSIONS.contains(&version.as_str()) {
+    if !HANDSHAKE_VERSIONS.contains(&version) {
         return Err(Refusal::Because(format!(
             "names the protocol version {:?} in the handshake, which is not known; known are {known}",
-            cut(&version, 80)
+            cut(version, 80)
         )));
     }
-    let text = |key: &str| raw.server_info.get(key).and_then(Value::as_str).map(|text| cut(text, 200));
-    let implementation = match (text("name"), text("version")) {
+    let text = |key: &str| result.pointer(key).and_then(Value::as_str).map(|text| cut(text, 200));
+    let implementation = match (text("/serverInfo/name"), text("/serverInfo/version")) {
         (Some(name), Some(version)) => Some(format!("{name} {version}")),
         (name, _) => name,
     };
-    Ok(Handshake { version, implementation, declares_tools: raw.capabilities.get("tools").is_some() })
+    Ok(Handshake {
+        version: version.to_owned(),
+        implementation,
+        declares_tools: result.pointer("/capabilities/tools").is_some(),
+    })
 }
 
 fn ask(exchange: &Exchange, id: Id, request: &Value) -> Awaited {

@@ -160,6 +160,10 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static str, String)>) -> Draft {
     let no_result =
         |what: String| Draft::from(protocol(format!("The server `{server}` answered the call of `{tool}` with {what}")));
+    // A list would be taken for the members in their order.
+    if !result.starts_with('{') {
+        return no_result("something that is no result of a call: it is no object.".to_owned());
+    }
     let raw = match serde_json::from_str::<RawResult<'_>>(result) {
         Ok(raw) => raw,
         Err(error) => return no_result(format!("something that is no result of a call: {error}.")),

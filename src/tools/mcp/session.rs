@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Silent, Tap, carrying, id_of};
 use super::exchange::{Answer, Awaited, Exchange, Message, Reports, waiter};
-use super::probe::{Handshake, Refusal, handshake, probe};
+use super::probe::{Handshake, PATIENCE, Refusal, handshake, probe};
 use super::request::ServerRequest;
 use super::result::{Classified, classify, failed, protocol};
 use super::pump;
@@ -163,7 +163,7 @@ impl Session {
         let failed = |why, stateless, life| Err(Failed { why, stateless, life: Some(life) });
         let opened = async {
             match opening {
-                Opening::Probe => probe(&exchange, &start.client_name).await,
+                Opening::Probe => probe(&exchange, &start.client_name, PATIENCE).await,
                 Opening::Handshake => handshake(&exchange, &start.client_name).await,
             }
         };
