@@ -56,7 +56,7 @@ limits! {
     MCP_RESTART_MS = 100, "milliseconds", "before the first restart of a dead server; four times as long before each further one";
     MCP_SAMPLE_BYTES = 200, "bytes", "what is quoted of what a server wrote";
     STDERR_TAIL_BYTES = 8 * KIB, "bytes", "kept of what a child says on its standard error: the end has the reason";
-    STDERR_QUOTED_BYTES = 1 * KIB, "bytes", "of that in a message";
+    STDERR_QUOTED_BYTES = KIB, "bytes", "of that in a message";
     STDERR_SETTLE_MS = 50, "milliseconds", "how long the rest of a dead child's standard error is awaited";
     CHILD_END_OF_INPUT_MS = 500, "milliseconds", "what a child may take to end by itself once its input has ended";
     CHILD_TERM_MS = 500, "milliseconds", "what a process group may take to end after TERM, before KILL";

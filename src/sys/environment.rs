@@ -17,7 +17,9 @@ const DEFAULT_LOCALE: (&str, &str) = ("LANG", "C.UTF-8");
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     /// It has not the form.
-    #[error("`{given}` is not of the form [NAME=]VAR: {why}; give the name of a variable, optionally with another name for it inside the server")]
+    #[error(
+        "`{given}` is not of the form [NAME=]VAR: {why}; give the name of a variable, optionally with another name for it inside the server"
+    )]
     Malformed {
         /// As it was given.
         given: String,
@@ -83,8 +85,7 @@ pub fn child_environment(
         environment.insert(DEFAULT_LOCALE.0.into(), DEFAULT_LOCALE.1.into());
     }
     for (inside, name) in passes {
-        let value =
-            ours.get(OsStr::new(name)).ok_or_else(|| EnvironmentError::Unset { name: name.clone() })?;
+        let value = ours.get(OsStr::new(name)).ok_or_else(|| EnvironmentError::Unset { name: name.clone() })?;
         environment.insert(inside.into(), value.clone());
     }
     Ok(environment)

@@ -282,9 +282,7 @@ impl Tree {
         let timeout = match timeout {
             None => PollTimeout::NONE,
             // One more, so that a wait of less than a millisecond is not none at all.
-            Some(timeout) => {
-                PollTimeout::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX)
-            }
+            Some(timeout) => PollTimeout::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX),
         };
         let mut waited = vec![PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN)];
         waited.extend(lifeline.map(|lifeline| PollFd::new(lifeline, PollFlags::POLLIN)));
@@ -400,12 +398,8 @@ mod tests {
 
     #[test]
     fn how_a_server_ended_survives_the_pipe() {
-        for end in [
-            End::Exited(0),
-            End::Exited(127),
-            End::Signalled(9),
-            End::NotStarted("No such file or directory".to_owned()),
-        ] {
+        for end in [End::Exited(0), End::Exited(127), End::Signalled(9), End::NotStarted("No such file or directory".to_owned())]
+        {
             assert_eq!(End::from_line(&format!("{}\n", end.to_line())), end);
         }
         assert_eq!(End::from_line("exit:many"), End::Unknown);

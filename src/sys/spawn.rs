@@ -111,9 +111,7 @@ impl ChildTree {
         if let Some(directory) = working_directory {
             command.current_dir(directory);
         }
-        let mut child = command
-            .spawn()
-            .map_err(|error| SpawnError::Guardian { program: guardian_program.0.clone(), error })?;
+        let mut child = command.spawn().map_err(|error| SpawnError::Guardian { program: guardian_program.0.clone(), error })?;
         drop((lifeline_end, status_end));
 
         let stderr = StderrTail::default();
@@ -127,8 +125,9 @@ impl ChildTree {
         Ok(Self { stdin, stdout, stderr, state, lifeline: Some(OwnedFd::from(lifeline)) })
     }
 
-    /// How the server ended, once it has; the guardian may still be ending what it left behind.
-    pub fn ended(&self) -> impl Future<Output = End> + Send + 'static {
+    /// How the server ended, once it has; the guardian may still be ending what it left behind. May be waited for after the tree
+    /// itself was closed or dropped.
+    pub fn ended(&self) -> impl Future<Output = End> + Send + Sync + 'static {
         let mut state = self.state.clone();
         async move {
             let end = match state.wait_for(|state| state.end.is_some()).await {

@@ -79,8 +79,7 @@ pub fn read(server: &str, raw: &str) -> Result<Accepted, String> {
     if tool.get("execution").and_then(|execution| execution.get("taskSupport")).and_then(Value::as_str) == Some("required") {
         return Err(refused("it can only be called as a task, which is not supported".to_owned()));
     }
-    let definition =
-        ToolDefinition { server: server.to_owned(), name, description, input_schema, output_schema, annotations };
+    let definition = ToolDefinition { server: server.to_owned(), name, description, input_schema, output_schema, annotations };
     Ok(Accepted { definition, repaired })
 }
 
@@ -90,8 +89,7 @@ fn present(tool: &mut Map<String, Value>, key: &str) -> Option<Value> {
 
 fn is_name(name: &str) -> bool {
     let cap = usize::try_from(limits::MCP_TOOL_NAME_BYTES).unwrap_or(usize::MAX);
-    (1..=cap).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+    (1..=cap).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }
 
 /// The first signs of something, quoted.

@@ -66,9 +66,8 @@ fn words(given: &str, command: &str) -> Result<Vec<String>, ToolsError> {
     if command.contains('\0') {
         return Err(wrong("the command holds a NUL byte, which no command can hold; remove it"));
     }
-    let words = shlex::split(command).ok_or_else(|| {
-        wrong("the command ends inside a quote or after a backslash; close it, or put a backslash before it")
-    })?;
+    let words = shlex::split(command)
+        .ok_or_else(|| wrong("the command ends inside a quote or after a backslash; close it, or put a backslash before it"))?;
     if words.first().is_none_or(String::is_empty) {
         return Err(wrong("the command is empty; give the server's program and its arguments"));
     }
@@ -94,8 +93,7 @@ mod tests {
     #[test]
     fn only_a_name_before_the_first_equals_sign_is_one() {
         let requests = assign(&["npx -y --registry=local srv", "a-b_1=run --x=1", "9a=run", "/usr/bin/a=b"]).unwrap();
-        let seen: Vec<(&str, String)> =
-            requests.iter().map(|request| (request.name.as_str(), request.argv.join("|"))).collect();
+        let seen: Vec<(&str, String)> = requests.iter().map(|request| (request.name.as_str(), request.argv.join("|"))).collect();
         assert_eq!(
             seen,
             [

@@ -57,7 +57,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 /// The schemas in a schema: each member's value where it stands as one.
-fn children<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = &'a Map<String, Value>> {
+fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
     fn spread<'a>(value: &'a Value, found: &mut Vec<&'a Map<String, Value>>) {
         match value {
             Value::Object(map) => found.push(map),
@@ -119,7 +119,9 @@ impl Names {
     /// reference passes here that the compiler refuses, which fetches nothing either.
     fn has_document(&self, address: &str) -> bool {
         let relative = address.trim_start_matches("./").trim_start_matches('/');
-        self.ids.iter().any(|id| id == address || id.strip_suffix(relative).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+        self.ids
+            .iter()
+            .any(|id| id == address || id.strip_suffix(relative).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
     }
 }
 

@@ -228,7 +228,10 @@ async fn noise_marks_batches_and_floods_cost_nothing() {
     assert_eq!(plane.call("echo").await.text.as_str(), "fine");
     plane.close().await;
     let told: Vec<&Observed> = plane.discovery.observed.iter().collect();
-    assert!(matches!(told.as_slice(), [noise] if noise.what == "server_noise" && noise.detail.ends_with("Server ready")), "{told:?}");
+    assert!(
+        matches!(told.as_slice(), [noise] if noise.what == "server_noise" && noise.detail.ends_with("Server ready")),
+        "{told:?}"
+    );
     let answers: Vec<Value> = player.record().into_iter().filter(|line| line.get("method").is_none()).collect();
     assert_eq!(answers, [json!({"jsonrpc": "2.0", "id": "ping-1", "result": {}})]);
 }
@@ -236,25 +239,25 @@ async fn noise_marks_batches_and_floods_cost_nothing() {
 #[tokio::test]
 async fn a_server_that_does_not_come_up_says_why() {
     let exits = Player::new(json!([{"stderr": "boom: missing API key\n"}, {"exit": 3}]));
-    insta::assert_snapshot!(failure(&exits).await, @"exited with status 3; it last said: boom: missing API key");
+    insta::assert_snapshot!(failure(&exits).await, @"The server `srv` exited with status 3; it last said: boom: missing API key.");
     let absent = plane(vec![request("srv", vec!["/nowhere/server".to_owned()], LONG)]).await;
-    insta::assert_snapshot!(absent.discovery.servers.first().unwrap().detail.as_deref().unwrap(), @"could not be started from `/nowhere/server`: No such file or directory");
+    insta::assert_snapshot!(absent.discovery.servers.first().unwrap().detail.as_deref().unwrap(), @"The server `srv` could not be started from `/nowhere/server`: No such file or directory.");
     let moment = Duration::from_millis(1_500);
     let silent = Player::after_probe(json!([{"stderr": "loading\n"}, {"hang": true}])).with_timeout(moment);
-    insta::assert_snapshot!(failure(&silent).await, @"did not answer the handshake within 1.5 s; it last said: loading");
+    insta::assert_snapshot!(failure(&silent).await, @"The server `srv` did not answer the handshake within 1.5 s; it last said: loading.");
     let listless = Player::after_initialize(json!([{"hang": true}])).with_timeout(moment);
-    assert!(failure(&listless).await.starts_with("did not list its tools within 1."));
+    assert!(failure(&listless).await.starts_with("The server `srv` did not list its tools within "));
     let endless = Player::after_initialize(json!([
         {"expect": "tools/list"},
         {"send": {"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [], "nextCursor": ""}}},
         {"expect": "tools/list"},
         {"send": {"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [], "nextCursor": ""}}},
     ]));
-    insta::assert_snapshot!(failure(&endless).await, @r#"names the page "" of its list twice: the list would have no end"#);
+    insta::assert_snapshot!(failure(&endless).await, @r#"The server `srv` names the page "" of its list twice: the list would have no end."#);
     let mut unset = exits.request("srv");
     unset.passes = BTreeMap::from([("KEY".to_owned(), "NOBODY_SETS_THIS".to_owned())]);
     let unset = plane(vec![unset]).await;
-    insta::assert_snapshot!(unset.discovery.servers.first().unwrap().detail.as_deref().unwrap(), @"was not started: the variable `NOBODY_SETS_THIS` is to be passed to a server but is not set; set it, or leave it out");
+    insta::assert_snapshot!(unset.discovery.servers.first().unwrap().detail.as_deref().unwrap(), @"The server `srv` was not started: the variable `NOBODY_SETS_THIS` is to be passed to a server but is not set; set it, or leave it out.");
 }
 
 #[tokio::test]
@@ -271,10 +274,7 @@ async fn servers_start_side_by_side_and_stand_in_their_order() {
     let plane = plane(vec![waiting, first, request("gone", vec!["/nowhere/x".to_owned()], LONG)]).await;
     let servers: Vec<(&str, ServerCondition)> =
         plane.discovery.servers.iter().map(|server| (server.name.as_str(), server.state)).collect();
-    assert_eq!(
-        servers,
-        [("one", ServerCondition::Ready), ("a", ServerCondition::Ready), ("gone", ServerCondition::Failed)]
-    );
+    assert_eq!(servers, [("one", ServerCondition::Ready), ("a", ServerCondition::Ready), ("gone", ServerCondition::Failed)]);
     assert_eq!(plane.tools(), ["a.echo", "a.other", "one.echo", "one.other"]);
     plane.close().await;
 }
@@ -320,7 +320,9 @@ async fn a_tool_that_a_restarted_server_no_longer_has_is_not_called() {
 
 #[tokio::test]
 async fn a_server_that_closes_its_output_and_runs_on_is_dead() {
-    let player = Player::after_handshake(json!([{"expect": "tools/call"}, {"close_stdout": true}, {"ignore_sigterm": true}, {"hang": true}]));
+    let player = Player::after_handshake(
+        json!([{"expect": "tools/call"}, {"close_stdout": true}, {"ignore_sigterm": true}, {"hang": true}]),
+    );
     let mut plane = of(&player).await;
     let died = plane.call("echo").await;
     assert_eq!(died.end, CallEnd::Died);
@@ -448,7 +450,7 @@ async fn a_server_of_both_eras_is_used_and_one_of_the_new_era_alone_is_refused_b
     let [both, new] = plane.discovery.servers.as_slice() else { panic!("two servers") };
     assert_eq!((both.state, both.era), (ServerCondition::Ready, Some(Era::Handshake)));
     assert_eq!((new.state, new.era), (ServerCondition::Failed, Some(Era::Stateless)));
-    insta::assert_snapshot!(new.detail.as_deref().unwrap(), @"speaks only the stateless era of the protocol (2026-07-28), which this build does not speak yet; use a version of the server that answers `initialize`");
+    insta::assert_snapshot!(new.detail.as_deref().unwrap(), @"The server `new` speaks only the stateless era of the protocol (2026-07-28), which this build does not speak yet; use a version of the server that answers `initialize`.");
     assert_eq!(plane.tools(), ["both.t"]);
     plane.close().await;
 }

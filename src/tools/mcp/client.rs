@@ -4,6 +4,7 @@
 use std::future::{Future, ready};
 use std::sync::Arc;
 
+use rmcp::RoleClient;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     ClientConfig, ClientJsonRpcMessage, ClientRequest, EmptyResult, GetExtensions, GetMeta, JsonRpcMessage, NumberOrString,
@@ -11,7 +12,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::RoleClient;
 use tokio::sync::mpsc;
 
 use super::exchange::{Exchange, Waiter};

@@ -86,10 +86,7 @@ pub(crate) fn shape(line: &[u8]) -> Shape {
     let start = skip_space(line, 0);
     match line.get(start) {
         None => Shape::Blank,
-        Some(b'{') => match outline(line, start) {
-            Ok(outline) => Shape::Object(outline),
-            Err(damaged) => Shape::Damaged(damaged),
-        },
+        Some(b'{') => object(line, start),
         Some(b'[') => match elements(line, start) {
             Some(elements) if !elements.is_empty() && elements.iter().all(|range| line.get(range.start) == Some(&b'{')) => {
                 Shape::Batch(elements)
@@ -100,10 +97,10 @@ pub(crate) fn shape(line: &[u8]) -> Shape {
     }
 }
 
-fn outline(line: &[u8], start: usize) -> Result<Outline, Damaged> {
+fn object(line: &[u8], start: usize) -> Shape {
     let mut outline = Outline::default();
     let mut seen = Vec::new();
-    match members(line, start, |key, value| {
+    let read = members(line, start, |key, value| {
         // One key twice is two messages in one: which of them is meant is not for us to say.
         if KEYS.contains(&key) && seen.contains(&key) {
             return false;
@@ -121,20 +118,17 @@ fn outline(line: &[u8], start: usize) -> Result<Outline, Damaged> {
             _ => {}
         }
         true
-    }) {
-        Ok(()) => Ok(outline),
-        Err(at) => Err(Damaged { outline, at }),
+    });
+    match read {
+        Ok(()) => Shape::Object(outline),
+        Err(at) => Shape::Damaged(Damaged { outline, at }),
     }
 }
 
 const KEYS: &[&[u8]] = &[b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
 
 /// Walks over the members of the object that begins at `start` and is to be all there is; says where it went wrong.
-fn members<'a>(
-    line: &'a [u8],
-    start: usize,
-    mut each: impl FnMut(&'a [u8], Range<usize>) -> bool,
-) -> Result<(), usize> {
+fn members<'a>(line: &'a [u8], start: usize, mut each: impl FnMut(&'a [u8], Range<usize>) -> bool) -> Result<(), usize> {
     let mut at = skip_space(line, after(start));
     if line.get(at) == Some(&b'}') {
         return ends(line, after(at));
@@ -231,9 +225,7 @@ fn skip_value(line: &[u8], mut at: usize) -> Option<usize> {
             _ if open > 0 => at = after(at),
             _ => {
                 let rest = line.get(at..)?;
-                let length = rest
-                    .iter()
-                    .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))?;
+                let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))?;
                 return at.checked_add(length);
             }
         }
@@ -251,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    fn object(line: &[u8]) -> Outline {
+    fn outline_of(line: &[u8]) -> Outline {
         match shape(line) {
             Shape::Object(outline) => outline,
             other => panic!("{other:?}"),
@@ -278,15 +270,15 @@ mod tests {
     #[test]
     fn an_outline_is_found_in_any_order_and_spacing() {
         let line = br#" {"result": {"content":[{"text":"a\"}\\"}]} , "id" :3, "jsonrpc":"2.0","extra":[1,{"id":9}]} "#;
-        let outline = object(line);
+        let outline = outline_of(line);
         assert!(outline.is_protocol);
         assert_eq!(part(line, outline.id.as_ref()), Some(&b"3"[..]));
         assert_eq!(part(line, outline.result.as_ref()), Some(&br#"{"content":[{"text":"a\"}\\"}]}"#[..]));
         assert_eq!(outline.method, None);
-        let outline = object(br#"{"id":null,"error":{},"jsonrpc":"1.0"}"#);
+        let outline = outline_of(br#"{"id":null,"error":{},"jsonrpc":"1.0"}"#);
         assert!(!outline.is_protocol);
         assert_eq!((outline.id, outline.error.is_some()), (None, true));
-        assert_eq!(object(b"{}"), Outline::default());
+        assert_eq!(outline_of(b"{}"), Outline::default());
     }
 
     #[test]
@@ -322,7 +314,7 @@ mod tests {
     #[test]
     fn depth_costs_no_stack() {
         let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(1_000_000), "]".repeat(1_000_000));
-        assert!(object(deep.as_bytes()).result.is_some());
+        assert!(outline_of(deep.as_bytes()).result.is_some());
     }
 
     fn any_value() -> impl Strategy<Value = Value> {
@@ -345,7 +337,7 @@ mod tests {
         #[test]
         fn the_outline_of_any_message_holds_its_parts(result in any_value(), id in any::<i64>()) {
             let line = json!({"jsonrpc": "2.0", "id": id, "result": result, "params": [result]}).to_string().into_bytes();
-            let outline = object(&line);
+            let outline = outline_of(&line);
             let read = |range: Option<&Range<usize>>| part(&line, range).map(|bytes| serde_json::from_slice::<Value>(bytes).unwrap());
             prop_assert_eq!(read(outline.result.as_ref()).unwrap_or(Value::Null), result);
             prop_assert_eq!(Id::read(part(&line, outline.id.as_ref()).unwrap()), Some(Id::Number(id)));

@@ -52,7 +52,7 @@ pub(crate) async fn list(server: &str, session: &Session, within: Duration) -> R
             }
         }
     });
-    listed.await.unwrap_or_else(|_| Err(format!("did not list its tools within {} s", within.as_secs_f64())))
+    listed.await.unwrap_or_else(|_| Err(format!("did not list its tools within {:.1} s", within.as_secs_f64())))
 }
 
 #[derive(Debug, PartialEq)]
@@ -98,9 +98,8 @@ impl Pages {
         if !result.starts_with('{') {
             return because("answers tools/list with something that is no object");
         }
-        let page: Page<'_> = serde_json::from_str(&result).map_err(|error| {
-            Trouble::Because(format!("answers tools/list with something that is no list of tools: {error}"))
-        })?;
+        let page: Page<'_> = serde_json::from_str(&result)
+            .map_err(|error| Trouble::Because(format!("answers tools/list with something that is no list of tools: {error}")))?;
         let Some(tools) = page.tools else { return because("answers tools/list with something that has no tools") };
         self.read = self.read.saturating_add(1);
         self.entries = self.entries.saturating_add(u64::try_from(tools.len()).unwrap_or(u64::MAX));
@@ -111,12 +110,20 @@ impl Pages {
             self.definition(server, raw.get());
         }
         let Some(next) = page.next else { return Ok(true) };
-        let Some(next) = decoded(next.get()) else { return because("names a next page in its list by something that is no text") };
+        let Some(next) = decoded(next.get()) else {
+            return because("names a next page in its list by something that is no text");
+        };
         if !self.cursors.insert(next.clone()) {
-            return Err(Trouble::Because(format!("names the page {:?} of its list twice: the list would have no end", cut(&next, 80))));
+            return Err(Trouble::Because(format!(
+                "names the page {:?} of its list twice: the list would have no end",
+                cut(&next, 80)
+            )));
         }
         if self.read >= limits::MCP_LIST_PAGES {
-            return Err(Trouble::Because(format!("has more than {} pages in its list of tools, which are allowed", limits::MCP_LIST_PAGES)));
+            return Err(Trouble::Because(format!(
+                "has more than {} pages in its list of tools, which are allowed",
+                limits::MCP_LIST_PAGES
+            )));
         }
         self.cursor = Some(next);
         Ok(false)

@@ -52,10 +52,7 @@ pub struct McpPlane {
 /// It does not fail: a server that does not come up is in the discovery with its reason. Must be called within a tokio runtime
 /// whose thread lives as long as the process. What the servers report by themselves comes from the receiver; it holds
 /// [`limits::MCP_EVENT_QUEUE`] events, and what comes beyond is dropped.
-pub async fn connect(
-    requests: Vec<ServerRequest>,
-    options: PlaneOptions,
-) -> (McpPlane, Discovery, mpsc::Receiver<PlaneEvent>) {
+pub async fn connect(requests: Vec<ServerRequest>, options: PlaneOptions) -> (McpPlane, Discovery, mpsc::Receiver<PlaneEvent>) {
     let (events, mut receiver) = mpsc::channel(usize::try_from(limits::MCP_EVENT_QUEUE).unwrap_or(usize::MAX));
     let mut servers = Vec::new();
     let mut beginnings: Vec<BoxFuture<'static, Part>> = Vec::new();
@@ -65,11 +62,8 @@ pub async fn connect(
             Ok(environment) => (environment, None),
             Err(error) => (std::collections::BTreeMap::new(), Some(format!("was not started: {error}"))),
         };
-        let start = Start {
-            client_name: options.client_name.clone(),
-            guardian_program: options.guardian_program.clone(),
-            environment,
-        };
+        let start =
+            Start { client_name: options.client_name.clone(), guardian_program: options.guardian_program.clone(), environment };
         let reports = Reports { server: request.name.clone(), events: events.clone() };
         let server = Server::new(request, start, reports);
         let beginning = server.clone();
@@ -113,9 +107,9 @@ impl ToolPlane for McpPlane {
             Some(server) => Box::pin(server.clone().call(dispatch, cancel)),
             None => {
                 let ToolDispatch { server, name, .. } = dispatch;
-                Box::pin(async move {
-                    protocol(format!("The call of `{name}` was not made, because there is no server `{server}`."))
-                })
+                Box::pin(
+                    async move { protocol(format!("The call of `{name}` was not made, because there is no server `{server}`.")) },
+                )
             }
         }
     }

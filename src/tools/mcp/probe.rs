@@ -190,11 +190,7 @@ fn shaken(message: &Message) -> Result<Handshake, Refusal> {
         (Some(name), Some(version)) => Some(format!("{name} {version}")),
         (name, _) => name,
     };
-    Ok(Handshake {
-        version: version.to_owned(),
-        implementation,
-        declares_tools: result.pointer("/capabilities/tools").is_some(),
-    })
+    Ok(Handshake { version: version.to_owned(), implementation, declares_tools: result.pointer("/capabilities/tools").is_some() })
 }
 
 fn ask(exchange: &Exchange, id: Id, request: &Value) -> Awaited {

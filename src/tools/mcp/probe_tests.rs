@@ -5,7 +5,8 @@ use super::super::exchange::tests::{Rig, rig};
 use super::super::pump;
 use super::*;
 
-const RESULT: &str = r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}"#;
+const RESULT: &str =
+    r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}"#;
 const NOT_FOUND: &str = r#""error":{"code":-32601,"message":"no"}"#;
 
 /// Plays a server: what it says to each request, in their order. Nothing means silence.
@@ -118,7 +119,10 @@ async fn a_server_that_names_another_version_is_asked_for_it_once() {
     assert!(found.is_ok());
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2);
     let (found, methods) = against(&[Some(NOT_FOUND), Some(unsupported), Some(unsupported)]).await;
-    assert_eq!(because(found), "refuses the handshake with error -32022: m (data: {\"supported\":[\"2024-11-05\",\"2025-03-26\"]})");
+    assert_eq!(
+        because(found),
+        "refuses the handshake with error -32022: m (data: {\"supported\":[\"2024-11-05\",\"2025-03-26\"]})"
+    );
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2);
 }
 

@@ -155,9 +155,7 @@ fn broken(exchange: &Exchange, line: &[u8], damaged: &Damaged) {
     let outline = &damaged.outline;
     let taken = match part(line, outline.id.as_ref()).and_then(Id::read) {
         Some(id) if outline.method.is_none() => exchange.unreadable(&id, why()),
-        None if outline.result.is_some() || outline.error.is_some() => {
-            exchange.answer_the_only_one(|| Answer::Unreadable(why()))
-        }
+        None if outline.result.is_some() || outline.error.is_some() => exchange.answer_the_only_one(|| Answer::Unreadable(why())),
         _ => false,
     };
     if !taken {

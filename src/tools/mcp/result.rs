@@ -320,7 +320,8 @@ pub(crate) fn cut(text: &str, bytes: usize) -> String {
 pub(crate) fn sample(bytes: &[u8]) -> String {
     let cap = usize::try_from(limits::MCP_SAMPLE_BYTES).unwrap_or(usize::MAX);
     let text = String::from_utf8_lossy(bytes.get(..cap.min(bytes.len())).unwrap_or_default());
-    let printable: String = text.chars().flat_map(|sign| if sign.is_control() { sign.escape_unicode().collect() } else { vec![sign] }).collect();
+    let printable: String =
+        text.chars().flat_map(|sign| if sign.is_control() { sign.escape_unicode().collect() } else { vec![sign] }).collect();
     if bytes.len() > cap { format!("{printable}…") } else { printable }
 }
 

@@ -37,12 +37,16 @@ fn texts_are_joined_in_their_order() {
 
 #[test]
 fn typed_results_stand_beside_the_text_or_in_its_place() {
-    assert_eq!(ok(r#"{"content":[{"type":"text","text":"t"}],"structuredContent":{"a":1}}"#), ("t".to_owned(), Some(json!({"a": 1}))));
+    assert_eq!(
+        ok(r#"{"content":[{"type":"text","text":"t"}],"structuredContent":{"a":1}}"#),
+        ("t".to_owned(), Some(json!({"a": 1})))
+    );
     let alone = r#"{"structuredContent":{"ä":18446744073709551617}}"#;
     assert_eq!(ok(alone).0, r#"{"ä":18446744073709551617}"#);
     assert_eq!(ok(r#"{"content":[],"structuredContent":[1,"x"]}"#), (r#"[1,"x"]"#.to_owned(), Some(json!([1, "x"]))));
     assert_eq!(ok(r#"{"structuredContent":null}"#), ("null".to_owned(), Some(Value::Null)));
-    let deep = format!(r#"{{"content":[{{"type":"text","text":"t"}}],"structuredContent":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep =
+        format!(r#"{{"content":[{{"type":"text","text":"t"}}],"structuredContent":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     let classified = answer(&format!(r#"{{"id":1,"result":{deep}}}"#));
     assert_eq!(classified.result.structured, None);
     assert!(classified.result.text.as_str().starts_with("t\n[[["));

@@ -44,6 +44,8 @@ struct Current {
     /// Its present or last life; none when it never came up.
     session: Option<Arc<Session>>,
     state: ServerState,
+    /// Why it is not up: the second half of a sentence about it.
+    why: String,
     tools: Vec<ToolDefinition>,
 }
 
@@ -180,7 +182,7 @@ impl Server {
             let current = self.current.lock().await;
             match &current.session {
                 None if self.closing.is_cancelled() => return Err(BEING_ENDED.to_owned()),
-                None => return Err(current.state.detail.clone().unwrap_or_else(|| "never came up".to_owned())),
+                None => return Err(current.why.clone()),
                 Some(session) if session.is_alive() => return Ok(session.clone()),
                 Some(_) => {}
             }
@@ -327,7 +329,8 @@ impl Server {
         if not_up.is_stateless {
             current.state.era = Some(Era::Stateless);
         }
-        current.state.detail = Some(not_up.why);
+        current.state.detail = Some(format!("The server `{}` {}.", self.request.name, not_up.why));
+        current.why = not_up.why;
         current.tools.clear();
     }
 
@@ -340,12 +343,7 @@ impl Server {
         notices
             .into_iter()
             .filter(|(_, detail)| told.insert(detail.clone()))
-            .map(|(what, detail)| Observed {
-                what: what.to_owned(),
-                detail,
-                server: Some(self.request.name.clone()),
-                of: None,
-            })
+            .map(|(what, detail)| Observed { what: what.to_owned(), detail, server: Some(self.request.name.clone()), of: None })
             .collect()
     }
 }

@@ -12,6 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientCacheConfig, PeerRequestOptions, RequestHandle, RunningService, serve_directly};
 use rmcp::{Peer, RoleClient};
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -19,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::client::{Silent, Tap, carrying, id_of};
 use super::exchange::{Answer, Awaited, Exchange, Message, Reports, waiter};
 use super::probe::{Handshake, PATIENCE, Refusal, handshake, probe};
+use super::pump;
 use super::request::ServerRequest;
 use super::result::{Classified, classify, failed, protocol};
-use super::pump;
 use crate::engine::request::ToolDispatch;
 use crate::limits;
 use crate::sys::guardian::End;
@@ -57,6 +58,8 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Life {
     tree: Mutex<Option<ChildTree>>,
+    /// How it came to its end, once somebody has asked: what we do with the tree afterwards changes nothing in it.
+    end: OnceCell<String>,
     stderr: StderrTail,
     program: String,
     /// Ends the server's input once what is queued is written.
@@ -76,6 +79,10 @@ impl Life {
 
     /// How the server came to its end, once its pipes are closed: the second half of a sentence about it.
     async fn end_in_words(&self) -> String {
+        self.end.get_or_init(|| self.find_end()).await.clone()
+    }
+
+    async fn find_end(&self) -> String {
         /// The end of the output and the end of the process are told by two pipes.
         const BESIDE: Duration = Duration::from_millis(250);
         let ended = self.tree.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ChildTree::ended);
@@ -124,7 +131,7 @@ pub(crate) struct Failed {
     /// It speaks the stateless era, and this says whether it may speak the other one too.
     pub(crate) stateless: Option<MaySpeakBoth>,
     /// What is to be closed still.
-    pub(crate) life: Option<Life>,
+    pub(crate) life: Option<Box<Life>>,
 }
 
 impl Session {
@@ -139,11 +146,8 @@ impl Session {
         closing: &CancellationToken,
     ) -> Result<Self, Failed> {
         let spawned = ChildTree::spawn(&start.guardian_program, &request.argv, &start.environment, None);
-        let mut tree = spawned.map_err(|error| Failed {
-            why: format!("could not be started: {error}"),
-            stateless: None,
-            life: None,
-        })?;
+        let mut tree =
+            spawned.map_err(|error| Failed { why: format!("could not be started: {error}"), stateless: None, life: None })?;
         let (exchange, lines, answered) = Exchange::new(reports);
         let done = CancellationToken::new();
         let mut pumps = Vec::new();
@@ -156,11 +160,12 @@ impl Session {
         let life = Life {
             stderr: tree.stderr(),
             tree: Mutex::new(Some(tree)),
+            end: OnceCell::new(),
             program: request.argv.first().cloned().unwrap_or_default(),
             done,
             pumps,
         };
-        let failed = |why, stateless, life| Err(Failed { why, stateless, life: Some(life) });
+        let failed = |why, stateless, life| Err(Failed { why, stateless, life: Some(Box::new(life)) });
         let opened = async {
             match opening {
                 Opening::Probe => probe(&exchange, &start.client_name, PATIENCE).await,
@@ -225,7 +230,7 @@ impl Session {
             Ok(Ok(Answer::Gone) | Err(_)) => Err(self.life.end_in_words().await),
             Err(_) => {
                 self.give_up(handle, "the list took too long").await;
-                Err(format!("did not list its tools within {} s", within.as_secs_f64()))
+                Err(format!("did not list its tools within {:.1} s", within.as_secs_f64()))
             }
         }
     }
