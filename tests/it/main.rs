@@ -1,1 +1,4 @@
-fn main() {}
+//! Drives the built binary with real descriptors against real processes.
+
+mod guardian;
+mod plane;
