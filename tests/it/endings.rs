@@ -63,7 +63,7 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
     let model = Model::says([answer("never asked")]);
     let finished = Mission::objective("add")
         .model(&model)
-        .mcp_stdio("mute", "sleep 1000")
+        .mcp_stdio("mute", "sleep 200")
         .args(["--mcp-timeout", "0.3"])
         .run();
     finished.exits(1).ends("incomplete");

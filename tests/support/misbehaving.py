@@ -68,7 +68,7 @@ def call(name, arguments):
         return json.dumps(look, sort_keys=True), False
     if name == "spawn":
         child = subprocess.Popen(
-            [sys.executable, "-c", "import signal; signal.pause()"],
+            [sys.executable, "-c", "import signal; signal.alarm(120); signal.pause()"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=bool(arguments.get("session")), pass_fds=[] if HELD is None else [HELD],
         )
