@@ -391,9 +391,10 @@ fn nothing_is_left_for_later() {
         concat!("TO", "DO"),
         concat!("FIX", "ME"),
         concat!("XX", "X"),
-        concat!("to", "do!("),
-        concat!("unimplem", "ented!("),
-        concat!("#[ig", "nore"),
+        concat!("to", "do!"),
+        concat!("unimplem", "ented!"),
+        concat!("ig", "nore]"),
+        concat!("ig", "nore ="),
     ];
     let mut wrong = Vec::new();
     for path in all
@@ -402,7 +403,7 @@ fn nothing_is_left_for_later() {
     {
         let text = std::fs::read_to_string(path).unwrap();
         for (number, line) in (1..).zip(text.lines()) {
-            if words.iter().any(|word| line.contains(word)) {
+            if words.iter().any(|word| marked(line, word)) {
                 wrong.push(format!(
                     "{}:{number}: {}",
                     path.strip_prefix(root()).unwrap().display(),
@@ -412,6 +413,18 @@ fn nothing_is_left_for_later() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a line holds a mark as a word of its own: the digits in an escape are none.
+fn marked(line: &str, mark: &str) -> bool {
+    line.match_indices(mark).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + mark.len()..].chars().next();
+        ![before, after]
+            .into_iter()
+            .flatten()
+            .any(|each| each.is_ascii_alphanumeric() || each == '_')
+    })
 }
 
 /// Crates that must not be in the tree: C libraries that need more than a compiler, a second HTTP stack, parsers that are not sound.
