@@ -1,7 +1,7 @@
 //! What is refused at the door: exit 2, one sentence on stderr that names the flag or field, no events, no run directory. And what
 //! is an objective, whatever it looks like.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::model::{Model, answer};
 use crate::support::run::{Mission, write};
@@ -224,8 +224,53 @@ fn defaults_of_what_is_not_there_yet_are_no_wish_for_it() {
         .env("MISSION_RESUME", " ")
         .env("MCP_URL", "")
         .env("MISSION_APPROVAL", "")
+        .env("MISSION_SECONDS", "0")
+        .env("MISSION_GATE_WAIT", "300")
+        .env("MISSION_PROFILE", "safe")
+        .env("JUDAIS_LOBI_SANDBOX", "none")
+        .env("JUDAIS_LOBI_AUDIT", "off")
         .run();
     finished.exits(0).ends("answered");
+}
+
+/// The flags or variables that the program itself says it does not do yet.
+fn later(what: &str) -> Vec<(String, bool)> {
+    let printed = Mission::verb(["contract"]).run();
+    printed.exits(0);
+    let contract: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let later: Vec<(String, bool)> = contract[what]
+        .as_array()
+        .unwrap_or_else(|| panic!("no {what} in the contract\n{printed}"))
+        .iter()
+        .filter(|each| each["status"] == "later")
+        .map(|each| {
+            (
+                each["name"].as_str().unwrap().to_owned(),
+                each.get("value").is_some(),
+            )
+        })
+        .collect();
+    assert!(later.len() > 10, "{later:?}");
+    later
+}
+
+#[test]
+fn everything_that_is_published_and_not_there_yet_is_refused_by_name() {
+    for (flag, valued) in later("flags") {
+        let words: &[&str] = if valued { &[&flag, "7"] } else { &[&flag] };
+        Mission::verb(["--mission", "add"])
+            .args(words.iter().copied())
+            .events("fd:1")
+            .run()
+            .refused(&[&flag]);
+    }
+    for (variable, _) in later("variables") {
+        Mission::verb(["--mission", "add"])
+            .env(&variable, "7")
+            .events("fd:1")
+            .run()
+            .refused(&[&variable]);
+    }
 }
 
 #[test]
@@ -376,7 +421,7 @@ fn a_configuration_with_an_unknown_key_is_refused_in_ours() {
 fn help_is_short_and_says_where_more_is() {
     let finished = Mission::verb(["--help"]).run();
     finished.exits(0);
-    assert!(finished.stdout.lines().count() <= 70, "{finished}");
+    assert!(finished.stdout.lines().count() <= 100, "{finished}");
     for word in ["--mission", "--events", "--mcp-stdio", "--skill", "demo"] {
         assert!(finished.stdout.contains(word), "{word}\n{finished}");
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Model, Turn, answer, call, held};
 use crate::support::needs;
-use crate::support::run::{Mission, records, run_dirs};
+use crate::support::run::{Mission, records, run_dirs, write};
 use crate::support::servers;
 
 #[test]
@@ -206,6 +206,30 @@ fn the_stream_has_what_the_log_has_in_its_order() {
         before["sum"],
         "the last record names the line before it"
     );
+}
+
+#[test]
+fn the_program_finds_its_own_stream_conforming_and_a_broken_one_not() {
+    let server = needs!(servers::misbehaving(&[]));
+    let model = Model::says([call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
+    let finished = Mission::objective("add")
+        .model(&model)
+        .mcp_stdio("mcp", &server)
+        .run();
+    finished.exits(0);
+    let folder = tempfile::tempdir().unwrap();
+    let good = write(folder.path(), "good.ndjson", &finished.stream);
+    let broken = write(
+        folder.path(),
+        "broken.ndjson",
+        &finished.stream.replace("\"handle\":\"r1\",", ""),
+    );
+    Mission::verb(["conform".as_ref(), good.as_os_str()])
+        .run()
+        .exits(0);
+    let judged = Mission::verb(["conform".as_ref(), broken.as_os_str()]).run();
+    judged.exits(1);
+    assert!(judged.stdout.contains("handle"), "{judged}");
 }
 
 #[test]
