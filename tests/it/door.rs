@@ -7,11 +7,7 @@ use crate::support::model::{Model, answer};
 use crate::support::run::{Mission, write};
 
 /// Words after `mission`, variables, and what the sentence must name.
-type Refusal = (
-    &'static [&'static str],
-    &'static [(&'static str, &'static str)],
-    &'static [&'static str],
-);
+type Refusal = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const REFUSALS: &[Refusal] = &[
     // nothing to do
@@ -19,180 +15,50 @@ const REFUSALS: &[Refusal] = &[
     (&["--mission", ""], &[], &["objective"]),
     (&["--mission", "  \n "], &[], &["objective"]),
     // flags that do not exist
-    (
-        &["--mission", "add", "--protocl", "json"],
-        &[],
-        &["--protocl"],
-    ),
+    (&["--mission", "add", "--protocl", "json"], &[], &["--protocl"]),
     (&["--mission", "--add"], &[], &["--add"]),
     (&["--mission", "-x"], &[], &["-x"]),
-    (
-        &["--mission", "add", "--mission-step", "3"],
-        &[],
-        &["--mission-step"],
-    ),
-    (
-        &["--mission", "add", "one word too many"],
-        &[],
-        &["one word too many"],
-    ),
+    (&["--mission", "add", "--mission-step", "3"], &[], &["--mission-step"]),
+    (&["--mission", "add", "one word too many"], &[], &["one word too many"]),
     // values that make no sense
-    (
-        &["--mission", "add", "--protocol", "xml"],
-        &[],
-        &["--protocol", "xml"],
-    ),
-    (
-        &["--mission", "add"],
-        &[("MISSION_PROTOCOL", "xml")],
-        &["MISSION_PROTOCOL", "xml"],
-    ),
-    (
-        &["--mission", "add", "--provider", "nobody"],
-        &[],
-        &["--provider", "nobody"],
-    ),
-    (
-        &["--mission", "add", "--mission-steps", "many"],
-        &[],
-        &["--mission-steps", "many"],
-    ),
-    (
-        &["--mission", "add", "--mission-steps"],
-        &[],
-        &["--mission-steps"],
-    ),
-    (
-        &["--mission", "add", "--temperature", "warm"],
-        &[],
-        &["--temperature", "warm"],
-    ),
-    (
-        &["--mission", "add", "--seed", "1.5"],
-        &[],
-        &["--seed", "1.5"],
-    ),
-    (
-        &["--mission", "add", "--profile", "emperor"],
-        &[],
-        &["--profile", "emperor"],
-    ),
+    (&["--mission", "add", "--protocol", "xml"], &[], &["--protocol", "xml"]),
+    (&["--mission", "add"], &[("MISSION_PROTOCOL", "xml")], &["MISSION_PROTOCOL", "xml"]),
+    (&["--mission", "add", "--provider", "nobody"], &[], &["--provider", "nobody"]),
+    (&["--mission", "add", "--mission-steps", "many"], &[], &["--mission-steps", "many"]),
+    (&["--mission", "add", "--mission-steps"], &[], &["--mission-steps"]),
+    (&["--mission", "add", "--temperature", "warm"], &[], &["--temperature", "warm"]),
+    (&["--mission", "add", "--seed", "1.5"], &[], &["--seed", "1.5"]),
+    (&["--mission", "add", "--profile", "emperor"], &[], &["--profile", "emperor"]),
     // servers
-    (
-        &["--mission", "add", "--mcp-stdio", ""],
-        &[],
-        &["--mcp-stdio"],
-    ),
-    (
-        &[
-            "--mission",
-            "add",
-            "--mcp-stdio",
-            "a=true",
-            "--mcp-stdio",
-            "a=true",
-        ],
-        &[],
-        &["--mcp-stdio", "a"],
-    ),
-    (
-        &["--mission", "add", "--mcp-stdio", "unclosed 'quote"],
-        &[],
-        &["--mcp-stdio"],
-    ),
-    (
-        &["--mission", "add", "--mcp-optional", "nobody"],
-        &[],
-        &["--mcp-optional", "nobody"],
-    ),
+    (&["--mission", "add", "--mcp-stdio", ""], &[], &["--mcp-stdio"]),
+    (&["--mission", "add", "--mcp-stdio", "a=true", "--mcp-stdio", "a=true"], &[], &["--mcp-stdio", "a"]),
+    (&["--mission", "add", "--mcp-stdio", "unclosed 'quote"], &[], &["--mcp-stdio"]),
+    (&["--mission", "add", "--mcp-optional", "nobody"], &[], &["--mcp-optional", "nobody"]),
     // models
-    (
-        &["--mission", "add", "--provider", "openai"],
-        &[],
-        &["OPENAI_API_KEY"],
-    ),
-    (
-        &["--mission", "add", "--provider", "scripted"],
-        &[],
-        &["--script"],
-    ),
-    (
-        &[
-            "--mission",
-            "add",
-            "--provider",
-            "scripted",
-            "--script",
-            "no-such-file.yaml",
-        ],
-        &[],
-        &["no-such-file.yaml"],
-    ),
-    (
-        &["--mission", "add"],
-        &[("LOCAL_API_BASE", "ftp://127.0.0.1/")],
-        &["OPENAI_API_KEY"],
-    ),
+    (&["--mission", "add", "--provider", "openai"], &[], &["OPENAI_API_KEY"]),
+    (&["--mission", "add", "--provider", "scripted"], &[], &["--script"]),
+    (&["--mission", "add", "--provider", "scripted", "--script", "no-such-file.yaml"], &[], &["no-such-file.yaml"]),
+    (&["--mission", "add"], &[("LOCAL_API_BASE", "ftp://127.0.0.1/")], &["OPENAI_API_KEY"]),
     (
         &["--mission", "add", "--provider", "local"],
         &[("LOCAL_API_BASE", "ftp://127.0.0.1/"), ("LOCAL_MODEL", "m")],
         &["LOCAL_API_BASE"],
     ),
     // a skill
-    (
-        &["--mission", "add", "--skill", "no-such-skill"],
-        &[],
-        &["--skill", "no-such-skill"],
-    ),
+    (&["--mission", "add", "--skill", "no-such-skill"], &[], &["--skill", "no-such-skill"]),
     // published, and not there yet
-    (
-        &["--mission", "add", "--mcp-url", "http://127.0.0.1:9/mcp"],
-        &[],
-        &["--mcp-url"],
-    ),
-    (
-        &["--mission", "add", "--mcp-token", "t"],
-        &[],
-        &["--mcp-token"],
-    ),
+    (&["--mission", "add", "--mcp-url", "http://127.0.0.1:9/mcp"], &[], &["--mcp-url"]),
+    (&["--mission", "add", "--mcp-token", "t"], &[], &["--mcp-token"]),
     (&["--mission", "add", "--swarm"], &[], &["--swarm"]),
-    (
-        &["--mission", "add"],
-        &[("MISSION_SWARM", "1")],
-        &["MISSION_SWARM"],
-    ),
+    (&["--mission", "add"], &[("MISSION_SWARM", "1")], &["MISSION_SWARM"]),
     (&["--campaign", "add"], &[], &["--campaign"]),
     (&["--campaign-plan", "plan.yaml"], &[], &["--campaign-plan"]),
-    (
-        &["--mission", "--resume", "run_20260101T000000-00000000"],
-        &[],
-        &["--resume"],
-    ),
-    (
-        &["--mission", "--replay", "run_20260101T000000-00000000"],
-        &[],
-        &["--replay"],
-    ),
-    (
-        &["--mission", "add", "--gate-tool", "mcp.add"],
-        &[],
-        &["--gate-tool"],
-    ),
-    (
-        &["--mission", "add", "--approval", "ap_0123456789abcdef"],
-        &[],
-        &["--approval"],
-    ),
-    (
-        &["--mission", "add", "--control", "fd:4"],
-        &[],
-        &["--control"],
-    ),
-    (
-        &["--mission", "add", "--provider", "anthropic"],
-        &[],
-        &["--provider", "anthropic"],
-    ),
+    (&["--mission", "--resume", "run_20260101T000000-00000000"], &[], &["--resume"]),
+    (&["--mission", "--replay", "run_20260101T000000-00000000"], &[], &["--replay"]),
+    (&["--mission", "add", "--gate-tool", "mcp.add"], &[], &["--gate-tool"]),
+    (&["--mission", "add", "--approval", "ap_0123456789abcdef"], &[], &["--approval"]),
+    (&["--mission", "add", "--control", "fd:4"], &[], &["--control"]),
+    (&["--mission", "add", "--provider", "anthropic"], &[], &["--provider", "anthropic"]),
 ];
 
 #[test]
@@ -203,11 +69,7 @@ fn refusals_name_what_is_wrong_and_leave_nothing_behind() {
             mission = mission.env(name, value);
         }
         let finished = mission.run();
-        eprintln!(
-            "mission {}  ->  {}",
-            words.join(" "),
-            finished.stderr.trim_end()
-        );
+        eprintln!("mission {}  ->  {}", words.join(" "), finished.stderr.trim_end());
         finished.refused(naming);
         assert_eq!(finished.stdout, "", "{finished}");
         assert!(!finished.directory.join(".mission").exists(), "{finished}");
@@ -243,12 +105,7 @@ fn later(what: &str) -> Vec<(String, bool)> {
         .unwrap_or_else(|| panic!("no {what} in the contract\n{printed}"))
         .iter()
         .filter(|each| each["status"] == "later")
-        .map(|each| {
-            (
-                each["name"].as_str().unwrap().to_owned(),
-                each.get("value").is_some(),
-            )
-        })
+        .map(|each| (each["name"].as_str().unwrap().to_owned(), each.get("value").is_some()))
         .collect();
     assert!(later.len() > 10, "{later:?}");
     later
@@ -258,18 +115,10 @@ fn later(what: &str) -> Vec<(String, bool)> {
 fn everything_that_is_published_and_not_there_yet_is_refused_by_name() {
     for (flag, valued) in later("flags") {
         let words: &[&str] = if valued { &[&flag, "7"] } else { &[&flag] };
-        Mission::verb(["--mission", "add"])
-            .args(words.iter().copied())
-            .events("fd:1")
-            .run()
-            .refused(&[&flag]);
+        Mission::verb(["--mission", "add"]).args(words.iter().copied()).events("fd:1").run().refused(&[&flag]);
     }
     for (variable, _) in later("variables") {
-        Mission::verb(["--mission", "add"])
-            .env(&variable, "7")
-            .events("fd:1")
-            .run()
-            .refused(&[&variable]);
+        Mission::verb(["--mission", "add"]).env(&variable, "7").events("fd:1").run().refused(&[&variable]);
     }
 }
 
@@ -292,42 +141,20 @@ fn the_name_of_every_verb_is_an_objective_under_mission() {
     ];
     for verb in verbs {
         let model = Model::says([answer("Twelve.")]);
-        let finished = Mission::verb(["--mission", verb])
-            .events("-")
-            .model(&model)
-            .run();
+        let finished = Mission::verb(["--mission", verb]).events("-").model(&model).run();
         finished.exits(0);
-        assert!(
-            finished
-                .stdout
-                .contains(&format!("\"objective\":\"{verb}\"")),
-            "{verb}\n{finished}"
-        );
+        assert!(finished.stdout.contains(&format!("\"objective\":\"{verb}\"")), "{verb}\n{finished}");
         // and wherever it stands on the line
-        let finished = Mission::verb([verb, "--mission"])
-            .events("-")
-            .model(&model)
-            .run();
+        let finished = Mission::verb([verb, "--mission"]).events("-").model(&model).run();
         finished.exits(0);
-        assert!(
-            finished
-                .stdout
-                .contains(&format!("\"objective\":\"{verb}\"")),
-            "{verb} first\n{finished}"
-        );
+        assert!(finished.stdout.contains(&format!("\"objective\":\"{verb}\"")), "{verb} first\n{finished}");
     }
 }
 
 #[test]
 fn a_text_with_white_space_is_an_objective_even_when_it_begins_with_a_dash() {
-    let objectives = [
-        "-- how many?",
-        "- how many lamps?",
-        "--how many lamps?",
-        "-5 + 3 is what?",
-        "--mission impossible",
-        "-\tx",
-    ];
+    let objectives =
+        ["-- how many?", "- how many lamps?", "--how many lamps?", "-5 + 3 is what?", "--mission impossible", "-\tx"];
     for objective in objectives {
         let model = Model::says([answer("Twelve.")]);
         let finished = Mission::objective(objective).model(&model).run();
@@ -341,22 +168,13 @@ fn after_two_dashes_anything_is_an_objective() {
     for objective in ["--protocol", "-x", "demo", "how many lamps?"] {
         let model = Model::says([answer("Twelve.")]);
         let both = [
-            Mission::verb(["--mission"])
-                .model(&model)
-                .args(["--events", "fd:1", "--", objective]),
-            Mission::verb(["run"])
-                .model(&model)
-                .args(["--events", "fd:1", "--", objective]),
+            Mission::verb(["--mission"]).model(&model).args(["--events", "fd:1", "--", objective]),
+            Mission::verb(["run"]).model(&model).args(["--events", "fd:1", "--", objective]),
         ];
         for mission in both {
             let finished = mission.run();
             finished.exits(0);
-            assert!(
-                finished
-                    .stdout
-                    .contains(&format!("\"objective\":\"{objective}\"")),
-                "{finished}"
-            );
+            assert!(finished.stdout.contains(&format!("\"objective\":\"{objective}\"")), "{finished}");
         }
     }
 }
@@ -369,13 +187,7 @@ fn an_objective_is_kept_verbatim() {
     finished.exits(0);
     assert_eq!(finished.only("mission_started")["objective"], objective);
     let messages = &model.requests()[0]["messages"];
-    assert!(
-        messages[1]["content"]
-            .as_str()
-            .unwrap()
-            .contains("zwölf Lampen?"),
-        "{messages}"
-    );
+    assert!(messages[1]["content"].as_str().unwrap().contains("zwölf Lampen?"), "{messages}");
 }
 
 #[test]
@@ -383,21 +195,12 @@ fn the_aliases_of_variables_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("elsewhere");
     let model = Model::says([answer("Twelve.")]);
-    let finished = Mission::objective("how many lamps?")
-        .model(&model)
-        .env("JUDAIS_LOBI_RUNS", runs.as_os_str())
-        .run();
+    let finished = Mission::objective("how many lamps?").model(&model).env("JUDAIS_LOBI_RUNS", runs.as_os_str()).run();
     finished.exits(0);
     assert_eq!(
         std::fs::read_dir(&runs)
             .unwrap()
-            .filter(|entry| entry
-                .as_ref()
-                .unwrap()
-                .file_name()
-                .to_str()
-                .unwrap()
-                .starts_with("run_"))
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with("run_"))
             .count(),
         1
     );
@@ -409,10 +212,7 @@ fn a_configuration_with_an_unknown_key_is_refused_in_ours() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), ".mission/config.yaml", "prizing: {}\n");
     let model = Model::says([answer("Twelve.")]);
-    let finished = Mission::objective("how many lamps?")
-        .model(&model)
-        .directory(folder.path())
-        .run();
+    let finished = Mission::objective("how many lamps?").model(&model).directory(folder.path()).run();
     finished.refused(&["config.yaml", "prizing"]);
     assert_eq!(model.requests().len(), 0);
 }
@@ -425,24 +225,15 @@ fn help_is_short_and_says_where_more_is() {
     for word in ["--mission", "--events", "--mcp-stdio", "--skill", "demo"] {
         assert!(finished.stdout.contains(word), "{word}\n{finished}");
     }
-    assert_eq!(
-        Mission::verb(["--version"]).run().exits(0).stdout.trim(),
-        format!("mission {}", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(Mission::verb(["--version"]).run().exits(0).stdout.trim(), format!("mission {}", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn sampling_is_sent_when_it_is_set_and_only_then() {
     let model = Model::says([answer("Twelve.")]);
-    Mission::objective("how many lamps?")
-        .model(&model)
-        .run()
-        .exits(0);
+    Mission::objective("how many lamps?").model(&model).run().exits(0);
     for name in ["temperature", "top_p", "seed"] {
-        assert!(
-            model.requests()[0].get(name).is_none(),
-            "{name} was not asked for"
-        );
+        assert!(model.requests()[0].get(name).is_none(), "{name} was not asked for");
     }
     let model = Model::says([answer("Twelve.")]);
     Mission::objective("how many lamps?")
@@ -451,8 +242,5 @@ fn sampling_is_sent_when_it_is_set_and_only_then() {
         .run()
         .exits(0);
     let request = &model.requests()[0];
-    assert_eq!(
-        (&request["temperature"], &request["top_p"], &request["seed"]),
-        (&json!(0.25), &json!(0.5), &json!(-7))
-    );
+    assert_eq!((&request["temperature"], &request["top_p"], &request["seed"]), (&json!(0.25), &json!(0.5), &json!(-7)));
 }

@@ -19,13 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stream", &["engine", "sys", "redact"]),
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),
-    (
-        "driver",
-        &[
-            "engine", "skill", "model", "tools", "journal", "stream", "sandbox", "control", "sys",
-            "redact",
-        ],
-    ),
+    ("driver", &["engine", "skill", "model", "tools", "journal", "stream", "sandbox", "control", "sys", "redact"]),
     (
         "demo",
         &[
@@ -92,12 +86,7 @@ const IMPURE: &[&str] = &[
 
 /// A file past this many lines is two subjects, unless it is one table.
 const LINES: usize = 500;
-const TABLES: &[&str] = &[
-    "contract/src/event.rs",
-    "contract/src/log.rs",
-    "contract/src/vocabulary.rs",
-    "src/limits.rs",
-];
+const TABLES: &[&str] = &["contract/src/event.rs", "contract/src/log.rs", "contract/src/vocabulary.rs", "src/limits.rs"];
 
 struct Source {
     /// Its path in the project.
@@ -143,24 +132,12 @@ fn sources() -> Vec<Source> {
     files(&root().join("contract/src"), &mut all);
     all.sort();
     all.iter()
-        .filter(|path| {
-            !path
-                .file_stem()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .ends_with("tests")
-        })
+        .filter(|path| !path.file_stem().unwrap().to_str().unwrap().ends_with("tests"))
         .map(|path| {
             let text = std::fs::read_to_string(path).unwrap();
             let own = without_tests(&text);
             Source {
-                name: path
-                    .strip_prefix(root())
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-                    .to_owned(),
+                name: path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned(),
                 lines: own.lines().count(),
                 code: bare(own),
             }
@@ -229,18 +206,11 @@ fn raw_string(rest: &str) -> Option<usize> {
 fn rooms_named(code: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
-        if at > 0
-            && (code.as_bytes()[at - 1].is_ascii_alphanumeric()
-                || matches!(code.as_bytes()[at - 1], b'_' | b'$'))
-        {
+        if at > 0 && (code.as_bytes()[at - 1].is_ascii_alphanumeric() || matches!(code.as_bytes()[at - 1], b'_' | b'$')) {
             continue;
         }
         let rest = code[at + "crate::".len()..].trim_start();
-        let word = |text: &str| {
-            text.chars()
-                .take_while(|each| each.is_ascii_alphanumeric() || *each == '_')
-                .collect::<String>()
-        };
+        let word = |text: &str| text.chars().take_while(|each| each.is_ascii_alphanumeric() || *each == '_').collect::<String>();
         if let Some(group) = rest.strip_prefix('{') {
             let (mut depth, mut item) = (0, String::new());
             for each in group.chars() {
@@ -291,10 +261,7 @@ fn the_arrows_have_no_circle() {
     let mut seen: Vec<&str> = Vec::new();
     for (room, allowed) in ARROWS {
         for named in *allowed {
-            assert!(
-                seen.contains(named),
-                "{room} may know {named}, which stands above it"
-            );
+            assert!(seen.contains(named), "{room} may know {named}, which stands above it");
         }
         seen.push(room);
     }
@@ -306,26 +273,16 @@ fn the_reader_of_arrows_sees_what_it_should() {
     let names: Vec<String> = rooms_named(code).into_iter().collect();
     assert_eq!(names, ["cli", "driver", "limits", "model", "sys"]);
     let text = "let a = \"crate::cli \\\" // no\"; // crate::cli\nlet b = r#\"crate::cli \"quoted\" \"#; let c = '\"'; crate::sys\n#[cfg(test)]\nmod tests {\n crate::cli }";
-    assert_eq!(
-        rooms_named(&bare(without_tests(text))),
-        BTreeSet::from(["sys".to_owned()])
-    );
+    assert_eq!(rooms_named(&bare(without_tests(text))), BTreeSet::from(["sys".to_owned()]));
 }
 
 #[test]
 fn what_decides_does_nothing_else() {
     let mut wrong = Vec::new();
-    for source in sources()
-        .iter()
-        .filter(|source| source.room().is_some_and(|room| PURE.contains(&room)))
-    {
+    for source in sources().iter().filter(|source| source.room().is_some_and(|room| PURE.contains(&room))) {
         for (number, line) in (1..).zip(source.code.lines()) {
             for word in IMPURE.iter().filter(|word| has_word(line, word)) {
-                wrong.push(format!(
-                    "{}: {word} near line {number} of its code: {}",
-                    source.name,
-                    line.trim()
-                ));
+                wrong.push(format!("{}: {word} near line {number} of its code: {}", source.name, line.trim()));
             }
         }
     }
@@ -336,9 +293,7 @@ fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + word.len()..].chars().next();
-        let part = |each: Option<char>| {
-            each.is_some_and(|each| each.is_ascii_alphanumeric() || each == '_')
-        };
+        let part = |each: Option<char>| each.is_some_and(|each| each.is_ascii_alphanumeric() || each == '_');
         !part(before) && (word.ends_with(':') || !part(after))
     })
 }
@@ -348,9 +303,7 @@ fn the_tool_protocol_is_known_in_one_room() {
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|source| {
-            !source.name.starts_with("src/tools/mcp/")
-                && source.name != "src/tools/mcp.rs"
-                && has_word(&source.code, "rmcp")
+            !source.name.starts_with("src/tools/mcp/") && source.name != "src/tools/mcp.rs" && has_word(&source.code, "rmcp")
         })
         .map(|source| source.name)
         .collect();
@@ -362,8 +315,7 @@ fn unsafe_code_stands_in_one_room() {
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|source| {
-            !source.name.starts_with("src/sys/")
-                && (has_word(&source.code, "unsafe") || has_word(&source.code, "unsafe_code"))
+            !source.name.starts_with("src/sys/") && (has_word(&source.code, "unsafe") || has_word(&source.code, "unsafe_code"))
         })
         .map(|source| source.name)
         .collect();
@@ -397,18 +349,11 @@ fn nothing_is_left_for_later() {
         concat!("ig", "nore ="),
     ];
     let mut wrong = Vec::new();
-    for path in all
-        .iter()
-        .filter(|path| !path.components().any(|part| part.as_os_str() == "target"))
-    {
+    for path in all.iter().filter(|path| !path.components().any(|part| part.as_os_str() == "target")) {
         let text = std::fs::read_to_string(path).unwrap();
         for (number, line) in (1..).zip(text.lines()) {
             if words.iter().any(|word| marked(line, word)) {
-                wrong.push(format!(
-                    "{}:{number}: {}",
-                    path.strip_prefix(root()).unwrap().display(),
-                    line.trim()
-                ));
+                wrong.push(format!("{}:{number}: {}", path.strip_prefix(root()).unwrap().display(), line.trim()));
             }
         }
     }
@@ -420,10 +365,7 @@ fn marked(line: &str, mark: &str) -> bool {
     line.match_indices(mark).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + mark.len()..].chars().next();
-        ![before, after]
-            .into_iter()
-            .flatten()
-            .any(|each| each.is_ascii_alphanumeric() || each == '_')
+        ![before, after].into_iter().flatten().any(|each| each.is_ascii_alphanumeric() || each == '_')
     })
 }
 
@@ -445,10 +387,7 @@ const FORBIDDEN: &[&str] = &[
 /// Features that change what a number, an order or a reference means in the whole program.
 const FORBIDDEN_FEATURES: &[(&str, &[&str])] = &[
     ("jsonschema", &["resolve-http", "resolve-file"]),
-    (
-        "serde_json",
-        &["preserve_order", "arbitrary_precision", "unbounded_depth"],
-    ),
+    ("serde_json", &["preserve_order", "arbitrary_precision", "unbounded_depth"]),
     ("rmcp", &["transport-child-process", "auth"]),
 ];
 
@@ -456,19 +395,12 @@ const FORBIDDEN_FEATURES: &[(&str, &[&str])] = &[
 fn the_lock_file_holds_nothing_forbidden() {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let field = |block: &'static str| {
-        move |line: &'_ str| {
-            line.strip_prefix(block)
-                .map(|value| value.trim_matches('"').to_owned())
-        }
-    };
+    let field =
+        |block: &'static str| move |line: &'_ str| line.strip_prefix(block).map(|value| value.trim_matches('"').to_owned());
     for block in lock.split("[[package]]").skip(1) {
         let name = block.lines().find_map(field("name = ")).unwrap();
         let version = block.lines().find_map(field("version = ")).unwrap();
-        packages
-            .entry(String::leak(name))
-            .or_default()
-            .push(String::leak(version));
+        packages.entry(String::leak(name)).or_default().push(String::leak(version));
     }
     assert!(packages.contains_key("rmcp"), "the lock file was read");
     for name in FORBIDDEN {
@@ -477,9 +409,7 @@ fn the_lock_file_holds_nothing_forbidden() {
     assert_eq!(packages["nix"].len(), 1, "one nix");
     assert_eq!(packages["reqwest"].len(), 1, "one HTTP client");
     assert!(
-        packages
-            .get("hyper")
-            .is_none_or(|versions| versions.iter().all(|version| !version.starts_with("0."))),
+        packages.get("hyper").is_none_or(|versions| versions.iter().all(|version| !version.starts_with("0."))),
         "no old hyper"
     );
     assert!(packages["rmcp"].len() == 1 && packages["jsonschema"].len() == 1);
@@ -504,29 +434,15 @@ fn no_forbidden_feature_is_on() {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8(output.stdout).unwrap();
     for (name, features) in FORBIDDEN_FEATURES {
-        let lines: Vec<&str> = tree
-            .lines()
-            .filter(|line| line.split(' ').next() == Some(name))
-            .collect();
+        let lines: Vec<&str> = tree.lines().filter(|line| line.split(' ').next() == Some(name)).collect();
         assert!(!lines.is_empty(), "{name} is not in the tree");
         for line in lines {
-            let on = line
-                .split('|')
-                .nth(1)
-                .unwrap_or_default()
-                .trim_end_matches(" (*)");
+            let on = line.split('|').nth(1).unwrap_or_default().trim_end_matches(" (*)");
             for feature in *features {
-                assert!(
-                    !on.split(',').any(|each| each == *feature),
-                    "{name}/{feature} is on: {line}"
-                );
+                assert!(!on.split(',').any(|each| each == *feature), "{name}/{feature} is on: {line}");
             }
         }
     }
@@ -536,15 +452,9 @@ fn no_forbidden_feature_is_on() {
 fn the_exact_versions_are_pinned() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     for name in ["rmcp", "jsonschema"] {
-        let line = manifest
-            .lines()
-            .find(|line| line.starts_with(&format!("{name} =")))
-            .unwrap();
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{name} ="))).unwrap();
         assert!(line.contains("version = \"="), "{line}");
         assert!(line.contains("default-features = false"), "{line}");
     }
-    assert!(
-        !manifest.contains("panic = \"abort\""),
-        "unwinding writes the last record"
-    );
+    assert!(!manifest.contains("panic = \"abort\""), "unwinding writes the last record");
 }

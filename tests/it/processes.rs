@@ -28,16 +28,8 @@ impl Holders {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("held");
         nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-        let reading = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(&path)
-            .unwrap();
-        Self {
-            path,
-            reading,
-            _folder: folder,
-        }
+        let reading = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+        Self { path, reading, _folder: folder }
     }
 
     fn path(&self) -> &Path {
@@ -48,43 +40,24 @@ impl Holders {
     fn gone_within(&self, milliseconds: u16) -> bool {
         let mut polled = [PollFd::new(self.reading.as_fd(), PollFlags::POLLIN)];
         poll(&mut polled, PollTimeout::from(milliseconds)).unwrap();
-        polled[0]
-            .revents()
-            .is_some_and(|events| events.contains(PollFlags::POLLHUP))
+        polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
     }
 
     #[track_caller]
     fn wait_until_all_are_gone(&self) {
-        assert!(
-            self.gone_within(u16::try_from(PATIENCE.as_millis()).unwrap()),
-            "a process that a server started is still there"
-        );
+        assert!(self.gone_within(u16::try_from(PATIENCE.as_millis()).unwrap()), "a process that a server started is still there");
     }
 }
 
 /// Ways to end a run in which a server has started processes: one in its own group, one in a session of its own.
 fn end_of(how: &str, options: &[&str]) -> Result<(), String> {
     let holders = Holders::new();
-    let all: Vec<&str> = ["--hold", holders.path().to_str().unwrap()]
-        .into_iter()
-        .chain(options.iter().copied())
-        .collect();
+    let all: Vec<&str> = ["--hold", holders.path().to_str().unwrap()].into_iter().chain(options.iter().copied()).collect();
     let server = servers::misbehaving(&all)?;
-    let last = if how == "end" {
-        answer("done")
-    } else {
-        Turn::Stall
-    };
-    let model = Model::says([
-        call("mcp.spawn", json!({"session": false})),
-        call("mcp.spawn", json!({"session": true})),
-        last,
-    ]);
+    let last = if how == "end" { answer("done") } else { Turn::Stall };
+    let model = Model::says([call("mcp.spawn", json!({"session": false})), call("mcp.spawn", json!({"session": true})), last]);
     let began = Instant::now();
-    let live = Mission::objective("start two")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .spawn();
+    let live = Mission::objective("start two").model(&model).mcp_stdio("mcp", &server).spawn();
     model.wait_for_request(3);
     let signal = match how {
         "end" => None,
@@ -99,10 +72,7 @@ fn end_of(how: &str, options: &[&str]) -> Result<(), String> {
     finished.exits(signal.map_or(0, |signal| 128 + signal as i32));
     assert_eq!(finished.named("tool_result").len(), 2, "{finished}");
     holders.wait_until_all_are_gone();
-    eprintln!(
-        "{how} {options:?}: gone {:?} after the start",
-        began.elapsed()
-    );
+    eprintln!("{how} {options:?}: gone {:?} after the start", began.elapsed());
     Ok(())
 }
 

@@ -12,42 +12,22 @@ fn a_descriptor_gets_the_records_and_stdout_is_for_people() {
     let model = Model::says([answer("Twelve.")]);
     let finished = Mission::objective("how many lamps?").model(&model).run();
     finished.exits(0).ends("answered");
-    let expected = [
-        "mission_started",
-        "step_started",
-        "answer_delta",
-        "answer",
-        "mission_finished",
-    ];
+    let expected = ["mission_started", "step_started", "answer_delta", "answer", "mission_finished"];
     assert_eq!(finished.names(), expected, "{finished}");
     assert!(finished.stdout.contains("Twelve."), "{finished}");
     assert!(!finished.stdout.contains("\"event\""), "{finished}");
-    assert!(
-        !finished.stdout.contains('\u{1b}'),
-        "no colours where there is no terminal\n{finished}"
-    );
+    assert!(!finished.stdout.contains('\u{1b}'), "no colours where there is no terminal\n{finished}");
 }
 
 #[test]
 fn a_dash_and_descriptor_one_put_the_records_on_stdout_and_nothing_else() {
     for word in ["-", "fd:1"] {
         let model = Model::says([answer("Twelve.")]);
-        let finished = Mission::objective("how many lamps?")
-            .model(&model)
-            .events(word)
-            .run();
+        let finished = Mission::objective("how many lamps?").model(&model).events(word).run();
         finished.exits(0);
         let events = records(&finished.stdout);
-        assert_eq!(
-            events.first().unwrap()["event"],
-            "mission_started",
-            "{finished}"
-        );
-        assert_eq!(
-            events.last().unwrap()["event"],
-            "mission_finished",
-            "{finished}"
-        );
+        assert_eq!(events.first().unwrap()["event"], "mission_started", "{finished}");
+        assert_eq!(events.last().unwrap()["event"], "mission_finished", "{finished}");
     }
 }
 
@@ -57,19 +37,9 @@ fn a_file_is_appended_to() {
     let place = folder.path().join("events.ndjson");
     for round in 1..=2 {
         let model = Model::says([answer("Twelve.")]);
-        Mission::objective("how many lamps?")
-            .model(&model)
-            .events(place.to_str().unwrap())
-            .run()
-            .exits(0);
+        Mission::objective("how many lamps?").model(&model).events(place.to_str().unwrap()).run().exits(0);
         let events = records(&std::fs::read_to_string(&place).unwrap());
-        assert_eq!(
-            events
-                .iter()
-                .filter(|record| record["event"] == "mission_finished")
-                .count(),
-            round
-        );
+        assert_eq!(events.iter().filter(|record| record["event"] == "mission_finished").count(), round);
     }
 }
 
@@ -111,29 +81,19 @@ fn places_that_cannot_take_records_are_refused_at_the_door() {
     ];
     for word in words {
         let model = Model::says([answer("Twelve.")]);
-        let finished = Mission::objective("how many lamps?")
-            .model(&model)
-            .events(word)
-            .run();
+        let finished = Mission::objective("how many lamps?").model(&model).events(word).run();
         finished.refused(&["--events", word]);
         assert_eq!(model.requests().len(), 0);
     }
     let model = Model::says([answer("Twelve.")]);
-    Mission::objective("how many lamps?")
-        .model(&model)
-        .wrong_way_stream()
-        .run()
-        .refused(&["--events", "fd:3"]);
+    Mission::objective("how many lamps?").model(&model).wrong_way_stream().run().refused(&["--events", "fd:3"]);
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_crash() {
     let server = needs!(servers::misbehaving(&[]));
     let model = Model::says([held(call("mcp.add", json!({"a": 2, "b": 3}))), answer("5")]);
-    let mut live = Mission::objective("add")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .spawn();
+    let mut live = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).spawn();
     live.wait_for_event("step_started");
     live.close_reader();
     model.let_go();
@@ -143,25 +103,14 @@ fn a_reader_that_goes_away_is_no_crash() {
     let log = finished.log();
     assert_eq!(log.problems(), Vec::<String>::new());
     let last = log.of_kind("record").pop().unwrap();
-    assert_eq!(
-        (&last["event"], &last["outcome"]),
-        (&json!("mission_finished"), &json!("answered"))
-    );
+    assert_eq!((&last["event"], &last["outcome"]), (&json!("mission_finished"), &json!("answered")));
 }
 
 #[test]
 fn a_slow_reader_loses_nothing() {
     let server = needs!(servers::misbehaving(&[]));
-    let model = Model::says([
-        call("mcp.big", json!({"kib": 700})),
-        call("mcp.add", json!({"a": 2, "b": 3})),
-        answer("5"),
-    ]);
-    let live = Mission::objective("much")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .slow_reader()
-        .spawn();
+    let model = Model::says([call("mcp.big", json!({"kib": 700})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
+    let live = Mission::objective("much").model(&model).mcp_stdio("mcp", &server).slow_reader().spawn();
     model.wait_for_request(1);
     live.read_now();
     let finished = live.finish();
@@ -170,63 +119,36 @@ fn a_slow_reader_loses_nothing() {
     assert_eq!(results[0]["output"].as_str().unwrap().len(), 700 * 1024);
     assert_eq!(results[0]["truncated"], true, "the model is shown less");
     assert_eq!(finished.log().problems(), Vec::<String>::new());
-    assert_eq!(
-        without_fragments(finished.events()),
-        logged(&finished.log()),
-        "what was logged is what was read"
-    );
+    assert_eq!(without_fragments(finished.events()), logged(&finished.log()), "what was logged is what was read");
 }
 
 #[test]
 fn the_stream_has_what_the_log_has_in_its_order() {
     let server = needs!(servers::misbehaving(&[]));
-    let two = Turn::Call(vec![
-        ("mcp.add".into(), json!({"a": 2, "b": 3})),
-        ("mcp.fail".into(), json!({"why": "no"})),
-    ]);
+    let two = Turn::Call(vec![("mcp.add".into(), json!({"a": 2, "b": 3})), ("mcp.fail".into(), json!({"why": "no"}))]);
     let model = Model::says([two, answer("5")]);
-    let finished = Mission::objective("add")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .protocol("native")
-        .run();
+    let finished = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).protocol("native").run();
     finished.exits(0);
     let log = finished.log();
     assert_eq!(without_fragments(finished.events()), logged(&log));
     let (record, before) = {
         let lines = log.lines();
-        (
-            lines[lines.len() - 1].clone(),
-            lines[lines.len() - 2].clone(),
-        )
+        (lines[lines.len() - 1].clone(), lines[lines.len() - 2].clone())
     };
     assert_eq!(record["record"]["event"], "mission_finished");
-    assert_eq!(
-        finished.only("mission_finished")["log_head"],
-        before["sum"],
-        "the last record names the line before it"
-    );
+    assert_eq!(finished.only("mission_finished")["log_head"], before["sum"], "the last record names the line before it");
 }
 
 #[test]
 fn the_program_finds_its_own_stream_conforming_and_a_broken_one_not() {
     let server = needs!(servers::misbehaving(&[]));
     let model = Model::says([call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
-    let finished = Mission::objective("add")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .run();
+    let finished = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).run();
     finished.exits(0);
     let folder = tempfile::tempdir().unwrap();
     let good = write(folder.path(), "good.ndjson", &finished.stream);
-    let broken = write(
-        folder.path(),
-        "broken.ndjson",
-        &finished.stream.replace("\"handle\":\"r1\",", ""),
-    );
-    Mission::verb(["conform".as_ref(), good.as_os_str()])
-        .run()
-        .exits(0);
+    let broken = write(folder.path(), "broken.ndjson", &finished.stream.replace("\"handle\":\"r1\",", ""));
+    Mission::verb(["conform".as_ref(), good.as_os_str()]).run().exits(0);
     let judged = Mission::verb(["conform".as_ref(), broken.as_os_str()]).run();
     judged.exits(1);
     assert!(judged.stdout.contains("handle"), "{judged}");
@@ -235,9 +157,7 @@ fn the_program_finds_its_own_stream_conforming_and_a_broken_one_not() {
 #[test]
 fn the_console_alone_is_enough() {
     let model = Model::says([answer("Twelve.")]);
-    let finished = Mission::verb(["--mission", "how many lamps?"])
-        .model(&model)
-        .run();
+    let finished = Mission::verb(["--mission", "how many lamps?"]).model(&model).run();
     finished.exits(0);
     assert!(finished.stdout.contains("Twelve."), "{finished}");
     assert_eq!(run_dirs(&finished.directory).len(), 1);
@@ -246,20 +166,9 @@ fn the_console_alone_is_enough() {
 #[test]
 fn without_streaming_there_are_no_fragments() {
     let model = Model::says([answer("Twelve.")]);
-    let finished = Mission::objective("how many lamps?")
-        .model(&model)
-        .arg("--no-stream")
-        .run();
+    let finished = Mission::objective("how many lamps?").model(&model).arg("--no-stream").run();
     finished.exits(0).ends("answered");
-    assert_eq!(
-        finished.names(),
-        [
-            "mission_started",
-            "step_started",
-            "answer",
-            "mission_finished"
-        ]
-    );
+    assert_eq!(finished.names(), ["mission_started", "step_started", "answer", "mission_finished"]);
     assert_ne!(model.requests()[0]["stream"], true);
 }
 

@@ -47,19 +47,10 @@ impl Feed {
         if reading == Reading::Prompt {
             go.send(()).unwrap();
         }
-        let bite = if reading == Reading::Held {
-            509
-        } else {
-            1 << 16
-        };
+        let bite = if reading == Reading::Held { 509 } else { 1 << 16 };
         let shared = Arc::clone(&state);
         let thread = std::thread::spawn(move || read(source, &stopped, &gone, bite, &shared));
-        Self {
-            state,
-            stop: Some(stop),
-            go: Some(go),
-            thread: Some(thread),
-        }
+        Self { state, stop: Some(stop), go: Some(go), thread: Some(thread) }
     }
 
     /// Lets a held reading begin.
@@ -111,11 +102,7 @@ impl Feed {
             let mut state = lock.lock().unwrap();
             while !state.ended {
                 let left = until.saturating_duration_since(Instant::now());
-                assert!(
-                    !left.is_zero(),
-                    "the stream has no end; so far:\n{}",
-                    String::from_utf8_lossy(&state.bytes)
-                );
+                assert!(!left.is_zero(), "the stream has no end; so far:\n{}", String::from_utf8_lossy(&state.bytes));
                 state = changed.wait_timeout(state, left).unwrap().0;
             }
         }
@@ -131,45 +118,25 @@ impl Drop for Feed {
     }
 }
 
-fn read(
-    mut source: PipeReader,
-    stopped: &PipeReader,
-    gone: &Receiver<()>,
-    bite: usize,
-    shared: &(Mutex<SoFar>, Condvar),
-) {
+fn read(mut source: PipeReader, stopped: &PipeReader, gone: &Receiver<()>, bite: usize, shared: &(Mutex<SoFar>, Condvar)) {
     let _ = gone.recv(); // an error is the end of the wait, too
     let mut buffer = vec![0; bite];
     loop {
-        let mut ready = [
-            PollFd::new(source.as_fd(), PollFlags::POLLIN),
-            PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut ready = [PollFd::new(source.as_fd(), PollFlags::POLLIN), PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
         poll(&mut ready, PollTimeout::NONE).unwrap();
-        let [from_source, from_stop] =
-            ready.map(|each| each.revents().is_some_and(|events| !events.is_empty()));
-        let size = if from_stop || !from_source {
-            0
-        } else {
-            source.read(&mut buffer).unwrap()
-        };
+        let [from_source, from_stop] = ready.map(|each| each.revents().is_some_and(|events| !events.is_empty()));
+        let size = if from_stop || !from_source { 0 } else { source.read(&mut buffer).unwrap() };
         let (lock, changed) = shared;
         let mut state = lock.lock().unwrap();
         state.bytes.extend_from_slice(&buffer[..size]);
         state.ended = size == 0;
         let parsed = state.parsed;
-        if let Some(end) = state.bytes[parsed..]
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-        {
+        if let Some(end) = state.bytes[parsed..].iter().rposition(|byte| *byte == b'\n') {
             let lines = state.bytes[parsed..=parsed + end].to_vec();
             state.parsed += end + 1;
-            for line in lines
-                .split(|byte| *byte == b'\n')
-                .filter(|line| !line.is_empty())
-            {
-                let record = serde_json::from_slice(line)
-                    .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(line).into_owned()));
+            for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let record =
+                    serde_json::from_slice(line).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(line).into_owned()));
                 state.records.push(record);
             }
         }

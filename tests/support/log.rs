@@ -33,30 +33,22 @@ impl Log {
     /// Reads the log in a run directory.
     pub fn read(run_dir: &Path) -> Self {
         let path = run_dir.join("log.ndjson");
-        let bytes =
-            std::fs::read(&path).unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
+        let bytes = std::fs::read(&path).unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         Self { bytes }
     }
 
     /// Its lines.
     pub fn lines(&self) -> Vec<Value> {
-        self.raw_lines()
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect()
+        self.raw_lines().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
     /// What its lines of one kind hold.
     pub fn of_kind(&self, kind: &str) -> Vec<Value> {
-        self.lines()
-            .into_iter()
-            .filter_map(|mut line| line.as_object_mut().unwrap().remove(kind))
-            .collect()
+        self.lines().into_iter().filter_map(|mut line| line.as_object_mut().unwrap().remove(kind)).collect()
     }
 
     fn raw_lines(&self) -> impl Iterator<Item = &[u8]> {
-        self.bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
+        self.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
     }
 
     /// Everything that is wrong with the envelope and the chain.
@@ -76,19 +68,10 @@ impl Log {
                 }
             };
             let marker = b",\"sum\":\"";
-            let end = raw
-                .windows(marker.len())
-                .rposition(|window| window == marker)
-                .unwrap_or(raw.len());
-            let sum: String = Sha256::digest(&raw[..end])
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let end = raw.windows(marker.len()).rposition(|window| window == marker).unwrap_or(raw.len());
+            let sum: String = Sha256::digest(&raw[..end]).iter().map(|byte| format!("{byte:02x}")).collect();
             if line["sum"] != sum.as_str() {
-                problems.push(format!(
-                    "line {at}: sum {} where its bytes give {sum}",
-                    line["sum"]
-                ));
+                problems.push(format!("line {at}: sum {} where its bytes give {sum}", line["sum"]));
             }
             if line["prev"] != before.as_str() {
                 problems.push(format!("line {at}: prev is not the sum of the line before"));
@@ -98,10 +81,7 @@ impl Log {
                 problems.push(format!("line {at}: seq {}", line["seq"]));
             }
             let keys = keys_in_order(raw);
-            let here = KINDS
-                .iter()
-                .filter(|kind| line.get(**kind).is_some())
-                .count();
+            let here = KINDS.iter().filter(|kind| line.get(**kind).is_some()).count();
             if here != 1 {
                 problems.push(format!("line {at}: {here} kinds"));
             } else {
@@ -114,10 +94,7 @@ impl Log {
                     problems.push(format!("line {at}: keys {keys:?}"));
                 }
             }
-            let (this_group, this_ms) = (
-                line["group"].as_u64().unwrap_or(0),
-                line["ms"].as_u64().unwrap_or(0),
-            );
+            let (this_group, this_ms) = (line["group"].as_u64().unwrap_or(0), line["ms"].as_u64().unwrap_or(0));
             if this_group < group.max(1) || this_ms < ms {
                 problems.push(format!("line {at}: group or ms runs backwards"));
             }
@@ -132,18 +109,12 @@ impl Log {
 
 /// The kind of a line.
 pub fn kind(line: &Value) -> &'static str {
-    KINDS
-        .into_iter()
-        .find(|kind| line.get(*kind).is_some())
-        .unwrap()
+    KINDS.into_iter().find(|kind| line.get(*kind).is_some()).unwrap()
 }
 
 /// `2026-12-01T00:00:00.000Z`.
 fn is_utc_ms(text: &str) -> bool {
-    let shape: String = text
-        .chars()
-        .map(|each| if each.is_ascii_digit() { '0' } else { each })
-        .collect();
+    let shape: String = text.chars().map(|each| if each.is_ascii_digit() { '0' } else { each }).collect();
     shape == "0000-00-00T00:00:00.000Z"
 }
 
@@ -179,22 +150,12 @@ fn a_changed_byte_a_lost_line_and_a_swapped_key_are_seen() {
         let head = format!(
             r#"{{"seq":{seq},"group":{seq},"at":"2026-03-01T10:00:00.00{seq}Z","ms":{seq},"prev":"{before}","timer":{{"name":"a,\"sum\":\"b"}}"#
         );
-        before = Sha256::digest(head.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        before = Sha256::digest(head.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         text.push_str(&format!("{head},\"sum\":\"{before}\"}}\n"));
     }
-    let log = |text: &str| Log {
-        bytes: text.as_bytes().to_vec(),
-    };
+    let log = |text: &str| Log { bytes: text.as_bytes().to_vec() };
     assert_eq!(log(&text).problems(), Vec::<String>::new());
-    let lost: String = text
-        .lines()
-        .enumerate()
-        .filter(|(at, _)| *at != 1)
-        .map(|(_, line)| format!("{line}\n"))
-        .collect();
+    let lost: String = text.lines().enumerate().filter(|(at, _)| *at != 1).map(|(_, line)| format!("{line}\n")).collect();
     for broken in [
         text.replacen("a,", "A,", 1),
         lost,

@@ -108,11 +108,7 @@ impl Model {
         let mut seen = self.seen.0.lock().unwrap();
         while !enough(&seen) {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(
-                !left.is_zero(),
-                "the model was not asked as expected; it saw {:#?}",
-                seen.requests
-            );
+            assert!(!left.is_zero(), "the model was not asked as expected; it saw {:#?}", seen.requests);
             seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
         }
         seen
@@ -120,11 +116,7 @@ impl Model {
 }
 
 /// One connection, any number of requests.
-fn serve(
-    connection: TcpStream,
-    turns: &[Turn],
-    seen: &(Mutex<Seen>, Condvar),
-) -> std::io::Result<()> {
+fn serve(connection: TcpStream, turns: &[Turn], seen: &(Mutex<Seen>, Condvar)) -> std::io::Result<()> {
     connection.set_nodelay(true)?;
     let mut reader = BufReader::new(connection.try_clone()?);
     let mut writer = connection;
@@ -143,12 +135,7 @@ fn serve(
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
         if head.starts_with("GET ") {
-            respond(
-                &mut writer,
-                200,
-                "application/json",
-                br#"{"object":"list","data":[{"id":"scripted","object":"model"}]}"#,
-            )?;
+            respond(&mut writer, 200, "application/json", br#"{"object":"list","data":[{"id":"scripted","object":"model"}]}"#)?;
             continue;
         }
         let request: Value = serde_json::from_slice(&body)?;
@@ -161,22 +148,13 @@ fn serve(
         let mut turn = turns.get(number - 1).or(turns.last()).unwrap();
         if let Turn::Held(then) = turn {
             turn = then;
-            drop(
-                seen.1
-                    .wait_while(seen.0.lock().unwrap(), |seen| !seen.let_go)
-                    .unwrap(),
-            );
+            drop(seen.1.wait_while(seen.0.lock().unwrap(), |seen| !seen.let_go).unwrap());
         }
         match turn {
             Turn::Held(_) => unreachable!("a turn is held once"),
             Turn::Status(status) => {
                 let body = json!({"error": {"message": format!("scripted status {status}"), "type": "server_error"}});
-                respond(
-                    &mut writer,
-                    *status,
-                    "application/json",
-                    body.to_string().as_bytes(),
-                )?;
+                respond(&mut writer, *status, "application/json", body.to_string().as_bytes())?;
             }
             Turn::Stall => {
                 let _ = reader.read(&mut [0]); // nothing more comes but the end
@@ -189,21 +167,12 @@ fn serve(
                 if request["stream"] == true {
                     stream(&mut writer, &message, &request, number)?;
                 } else {
-                    let finish = if message.get("tool_calls").is_some() {
-                        "tool_calls"
-                    } else {
-                        "stop"
-                    };
+                    let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
                     let reply = json!({
                         "id": format!("reply-{number}"), "object": "chat.completion", "model": "scripted",
                         "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage(number),
                     });
-                    respond(
-                        &mut writer,
-                        200,
-                        "application/json",
-                        reply.to_string().as_bytes(),
-                    )?;
+                    respond(&mut writer, 200, "application/json", reply.to_string().as_bytes())?;
                 }
             }
         }
@@ -217,12 +186,8 @@ pub fn usage(number: usize) -> Value {
 
 /// What a turn is as a message, in the protocol that the request speaks.
 fn message(turn: &Turn, request: &Value, number: usize) -> Value {
-    let declared: Vec<&str> = request["tools"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|tool| tool["function"]["name"].as_str())
-        .collect();
+    let declared: Vec<&str> =
+        request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str()).collect();
     let calls: Vec<(String, Value)> = match turn {
         Turn::Text(text) => return json!({"role": "assistant", "content": text}),
         Turn::Answer(text) if declared.is_empty() => {
@@ -233,10 +198,7 @@ fn message(turn: &Turn, request: &Value, number: usize) -> Value {
             let (tool, arguments) = &calls[0];
             return json!({"role": "assistant", "content": json!({"tool": tool, "arguments": arguments}).to_string()});
         }
-        Turn::Call(calls) => calls
-            .iter()
-            .map(|(tool, arguments)| (function(tool, &declared), arguments.clone()))
-            .collect(),
+        Turn::Call(calls) => calls.iter().map(|(tool, arguments)| (function(tool, &declared), arguments.clone())).collect(),
         Turn::Status(_) | Turn::Stall | Turn::Held(_) => unreachable!("these say nothing"),
     };
     let calls: Vec<Value> = calls
@@ -251,11 +213,7 @@ fn message(turn: &Turn, request: &Value, number: usize) -> Value {
 
 /// The declared function that stands for a tool: a real model reads its description, this one compares letters.
 fn function(tool: &str, declared: &[&str]) -> String {
-    let letters = |name: &str| {
-        name.chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect::<String>()
-    };
+    let letters = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
     let remote = letters(tool.split_once('.').map_or(tool, |(_, remote)| remote));
     declared
         .iter()
@@ -264,74 +222,39 @@ fn function(tool: &str, declared: &[&str]) -> String {
         .map_or_else(|| tool.to_owned(), |name| (*name).to_owned())
 }
 
-fn stream(
-    writer: &mut TcpStream,
-    message: &Value,
-    request: &Value,
-    number: usize,
-) -> std::io::Result<()> {
+fn stream(writer: &mut TcpStream, message: &Value, request: &Value, number: usize) -> std::io::Result<()> {
     let mut deltas = vec![json!({"role": "assistant", "content": null})];
     if let Some(content) = message["content"].as_str() {
         let letters: Vec<char> = content.chars().collect();
-        deltas.extend(
-            letters
-                .chunks(7)
-                .map(|piece| json!({"content": piece.iter().collect::<String>()})),
-        );
+        deltas.extend(letters.chunks(7).map(|piece| json!({"content": piece.iter().collect::<String>()})));
     }
-    for (at, call) in message["tool_calls"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let arguments: Vec<char> = call["function"]["arguments"]
-            .as_str()
-            .unwrap()
-            .chars()
-            .collect();
+    for (at, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let arguments: Vec<char> = call["function"]["arguments"].as_str().unwrap().chars().collect();
         let name = json!({"name": call["function"]["name"], "arguments": ""});
         deltas.push(json!({"tool_calls": [{"index": at, "id": call["id"], "type": "function", "function": name}]}));
-        deltas.extend(arguments.chunks(5).map(|piece| {
-            json!({"tool_calls": [{"index": at, "function": {"arguments": piece.iter().collect::<String>()}}]})
-        }));
+        deltas.extend(
+            arguments
+                .chunks(5)
+                .map(|piece| json!({"tool_calls": [{"index": at, "function": {"arguments": piece.iter().collect::<String>()}}]})),
+        );
     }
-    let finish = if message.get("tool_calls").is_some() {
-        "tool_calls"
-    } else {
-        "stop"
-    };
+    let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     let chunk = |choices: Value, usage: Value| {
-        let mut chunk = json!({"id": format!("reply-{number}"), "object": "chat.completion.chunk", "model": "scripted", "choices": choices});
+        let mut chunk =
+            json!({"id": format!("reply-{number}"), "object": "chat.completion.chunk", "model": "scripted", "choices": choices});
         if !usage.is_null() {
             chunk["usage"] = usage;
         }
         chunk
     };
-    let mut chunks: Vec<Value> = deltas
-        .iter()
-        .map(|delta| {
-            chunk(
-                json!([{"index": 0, "delta": delta, "finish_reason": null}]),
-                Value::Null,
-            )
-        })
-        .collect();
-    chunks.push(chunk(
-        json!([{"index": 0, "delta": {}, "finish_reason": finish}]),
-        Value::Null,
-    ));
+    let mut chunks: Vec<Value> =
+        deltas.iter().map(|delta| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null)).collect();
+    chunks.push(chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), Value::Null));
     if request["stream_options"]["include_usage"] == true {
         chunks.push(chunk(json!([]), usage(number)));
     }
-    writer.write_all(
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
-    )?;
-    for event in chunks
-        .iter()
-        .map(Value::to_string)
-        .chain(["[DONE]".to_owned()])
-    {
+    writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    for event in chunks.iter().map(Value::to_string).chain(["[DONE]".to_owned()]) {
         let event = format!("data: {event}\n\n");
         write!(writer, "{:x}\r\n{event}\r\n", event.len())?;
     }
@@ -339,10 +262,6 @@ fn stream(
 }
 
 fn respond(writer: &mut TcpStream, status: u16, kind: &str, body: &[u8]) -> std::io::Result<()> {
-    write!(
-        writer,
-        "HTTP/1.1 {status} Scripted\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    )?;
+    write!(writer, "HTTP/1.1 {status} Scripted\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n", body.len())?;
     writer.write_all(body)
 }

@@ -56,10 +56,7 @@ impl Mission {
 
     /// `mission WORD…`, without an event stream.
     pub fn verb<Word: Into<OsString>>(words: impl IntoIterator<Item = Word>) -> Self {
-        let mut mission = Self {
-            stream: Stream::Word(None),
-            ..Self::default()
-        };
+        let mut mission = Self { stream: Stream::Word(None), ..Self::default() };
         mission.arguments.extend(words.into_iter().map(Into::into));
         mission
     }
@@ -84,10 +81,7 @@ impl Mission {
 
     /// Answered by a scripted model server.
     pub fn model(self, model: &Model) -> Self {
-        self.arg("--provider")
-            .arg("local")
-            .env("LOCAL_API_BASE", model.base_url())
-            .env("LOCAL_MODEL", "scripted")
+        self.arg("--provider").arg("local").env("LOCAL_API_BASE", model.base_url()).env("LOCAL_MODEL", "scripted")
     }
 
     /// With a tool server over stdio.
@@ -150,11 +144,7 @@ impl Mission {
     /// The command, in its folder and with its environment and nothing of ours.
     pub fn command(&self, home: &Path, program: &std::ffi::OsStr, words: &[OsString]) -> Command {
         let mut command = Command::new(program);
-        command
-            .args(words)
-            .current_dir(home)
-            .env_clear()
-            .envs(&self.environment);
+        command.args(words).current_dir(home).env_clear().envs(&self.environment);
         if !self.environment.contains_key("PATH") {
             command.env("PATH", std::env::var_os("PATH").unwrap());
         }
@@ -169,10 +159,7 @@ impl Mission {
         match &self.directory {
             Some(directory) => (directory.clone(), None),
             None => {
-                let fresh = tempfile::Builder::new()
-                    .prefix("mission-it-")
-                    .tempdir()
-                    .unwrap();
+                let fresh = tempfile::Builder::new().prefix("mission-it-").tempdir().unwrap();
                 (fresh.path().canonicalize().unwrap(), Some(fresh))
             }
         }
@@ -183,10 +170,7 @@ impl Mission {
         let (directory, fresh) = self.place();
         let words = self.command_line();
         let mut command = self.command(&directory, &words[0], &words[1..]);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
         let mut child = command.spawn().unwrap();
@@ -251,13 +235,7 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     assert_ne!(given, 3, "number 3 is reserved");
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
     unsafe {
-        command.pre_exec(move || {
-            if libc::dup2(given, 3) == -1 {
-                Err(std::io::Error::last_os_error())
-            } else {
-                Ok(())
-            }
-        });
+        command.pre_exec(move || if libc::dup2(given, 3) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
     }
 }
 
@@ -312,11 +290,7 @@ impl Live {
     pub fn wait(&mut self) {
         if !self.ended {
             let waited = self.end.recv_timeout(PATIENCE);
-            assert!(
-                waited.is_ok(),
-                "the process did not end; its stream:\n{}",
-                self.so_far()
-            );
+            assert!(waited.is_ok(), "the process did not end; its stream:\n{}", self.so_far());
             self.ended = true;
         }
     }
@@ -328,10 +302,8 @@ impl Live {
         let bytes = self.feed.as_mut().map(Feed::end).unwrap_or_default();
         Finished {
             stream: String::from_utf8(bytes).expect("the stream is UTF-8"),
-            stdout: String::from_utf8(self.stdout.take().unwrap().join().unwrap())
-                .expect("stdout is UTF-8"),
-            stderr: String::from_utf8(self.stderr.take().unwrap().join().unwrap())
-                .expect("stderr is UTF-8"),
+            stdout: String::from_utf8(self.stdout.take().unwrap().join().unwrap()).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(self.stderr.take().unwrap().join().unwrap()).expect("stderr is UTF-8"),
             status,
             directory: self.directory.clone(),
             _fresh: self.fresh.take(),
@@ -339,10 +311,7 @@ impl Live {
     }
 
     fn so_far(&mut self) -> String {
-        self.feed
-            .as_mut()
-            .map(|feed| feed.so_far())
-            .unwrap_or_default()
+        self.feed.as_mut().map(|feed| feed.so_far()).unwrap_or_default()
     }
 }
 
@@ -377,10 +346,7 @@ impl Finished {
 
     /// Those with this name.
     pub fn named(&self, event: &str) -> Vec<Value> {
-        self.events()
-            .into_iter()
-            .filter(|record| record["event"] == event)
-            .collect()
+        self.events().into_iter().filter(|record| record["event"] == event).collect()
     }
 
     /// The only one with this name.
@@ -392,18 +358,12 @@ impl Finished {
 
     /// The names of the records, in their order.
     pub fn names(&self) -> Vec<String> {
-        self.events()
-            .iter()
-            .map(|record| record["event"].as_str().unwrap().to_owned())
-            .collect()
+        self.events().iter().map(|record| record["event"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The exit status as a shell shows it: 128 + n for a signal.
     pub fn code(&self) -> i32 {
-        self.status
-            .code()
-            .or_else(|| self.status.signal().map(|signal| 128 + signal))
-            .unwrap()
+        self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal)).unwrap()
     }
 
     /// Checks the exit status.
@@ -428,20 +388,10 @@ impl Finished {
     pub fn refused(&self, naming: &[&str]) -> &Self {
         self.exits(2);
         assert_eq!(self.stream, "", "events of a refused run\n{self}");
-        assert!(
-            !self.directory.join(".mission/runs").exists(),
-            "a run directory of a refused run\n{self}"
-        );
-        assert_eq!(
-            self.stderr.trim_end().lines().count(),
-            1,
-            "one sentence on stderr\n{self}"
-        );
+        assert!(!self.directory.join(".mission/runs").exists(), "a run directory of a refused run\n{self}");
+        assert_eq!(self.stderr.trim_end().lines().count(), 1, "one sentence on stderr\n{self}");
         for word in naming {
-            assert!(
-                self.stderr.contains(word),
-                "stderr does not name {word:?}\n{self}"
-            );
+            assert!(self.stderr.contains(word), "stderr does not name {word:?}\n{self}");
         }
         self
     }
@@ -461,11 +411,7 @@ impl Finished {
 
 impl std::fmt::Display for Finished {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            out,
-            "{}\n-- stream\n{}-- stdout\n{}-- stderr\n{}",
-            self.status, self.stream, self.stdout, self.stderr
-        )
+        write!(out, "{}\n-- stream\n{}-- stdout\n{}-- stderr\n{}", self.status, self.stream, self.stdout, self.stderr)
     }
 }
 
@@ -476,13 +422,7 @@ pub fn run_dirs(directory: &Path) -> Vec<PathBuf> {
     };
     let mut runs: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .starts_with("run_")
-        })
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("run_"))
         .collect();
     runs.sort();
     runs
@@ -490,21 +430,13 @@ pub fn run_dirs(directory: &Path) -> Vec<PathBuf> {
 
 /// The records of a text of lines.
 pub fn records(lines: &str) -> Vec<Value> {
-    lines
-        .lines()
-        .map(|line| {
-            serde_json::from_str(line).unwrap_or_else(|problem| panic!("{problem}: {line}"))
-        })
-        .collect()
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|problem| panic!("{problem}: {line}"))).collect()
 }
 
 /// Writes a file into a folder, with the folders above it.
 pub fn write(folder: &Path, name: &str, content: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    File::create(&path)
-        .unwrap()
-        .write_all(content.as_bytes())
-        .unwrap();
+    File::create(&path).unwrap().write_all(content.as_bytes()).unwrap();
     path
 }

@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder that cargo builds into.
 pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target"),
-        PathBuf::from,
-    )
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from)
 }
 
 /// Finds a program on the path.
@@ -28,41 +25,23 @@ pub fn python() -> Result<PathBuf, String> {
 
 /// Joins words into one line that the program's own word splitting takes apart again.
 pub fn line<Word: AsRef<Path>>(words: impl IntoIterator<Item = Word>) -> String {
-    let words: Vec<String> = words
-        .into_iter()
-        .map(|word| word.as_ref().to_str().unwrap().to_owned())
-        .collect();
+    let words: Vec<String> = words.into_iter().map(|word| word.as_ref().to_str().unwrap().to_owned()).collect();
     shlex::try_join(words.iter().map(String::as_str)).unwrap()
 }
 
 fn fetched(variable: &str, folder: &str, inside: &str) -> Result<PathBuf, String> {
-    let root = std::env::var_os(variable)
-        .map_or_else(|| target().join("test-servers").join(folder), PathBuf::from);
+    let root = std::env::var_os(variable).map_or_else(|| target().join("test-servers").join(folder), PathBuf::from);
     let path = root.join(inside);
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(format!(
-            "{inside} is not there: `tests/run --servers` fetches it"
-        ))
-    }
+    if path.is_file() { Ok(path) } else { Err(format!("{inside} is not there: `tests/run --servers` fetches it")) }
 }
 
 fn npm(package: &str) -> Result<Vec<PathBuf>, String> {
-    let script = fetched(
-        "MISSION_TEST_NPM",
-        "npm",
-        &format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"),
-    )?;
+    let script = fetched("MISSION_TEST_NPM", "npm", &format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"))?;
     Ok(vec![program("node")?, script])
 }
 
 fn python_server(name: &str) -> Result<Vec<PathBuf>, String> {
-    Ok(vec![fetched(
-        "MISSION_TEST_PYTHON",
-        "python",
-        &format!("bin/{name}"),
-    )?])
+    Ok(vec![fetched("MISSION_TEST_PYTHON", "python", &format!("bin/{name}"))?])
 }
 
 /// npm `server-everything`.
@@ -79,10 +58,7 @@ pub fn filesystem(folder: &Path) -> Result<String, String> {
 
 /// npm `server-memory`; it keeps its graph in `file`.
 pub fn memory(file: &Path) -> Result<String, String> {
-    let mut words = vec![
-        program("env")?,
-        PathBuf::from(format!("MEMORY_FILE_PATH={}", file.display())),
-    ];
+    let mut words = vec![program("env")?, PathBuf::from(format!("MEMORY_FILE_PATH={}", file.display()))];
     words.extend(npm("server-memory")?);
     Ok(line(words))
 }
@@ -106,10 +82,7 @@ pub fn git(repository: &Path) -> Result<String, String> {
 
 /// Our own server (`tests/support/misbehaving.py`), with its options.
 pub fn misbehaving(options: &[&str]) -> Result<String, String> {
-    let mut words = vec![
-        python()?,
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/misbehaving.py"),
-    ];
+    let mut words = vec![python()?, Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/misbehaving.py")];
     words.extend(options.iter().map(PathBuf::from));
     Ok(line(words))
 }
