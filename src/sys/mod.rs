@@ -1,7 +1,7 @@
-//! (see the crate's doc)
+//! Processes, descriptors, locks, files, clock: the only place for unsafe code.
 
-pub mod sse;
 pub mod environment;
 pub mod guardian;
 pub mod lines;
 pub mod spawn;
+pub mod sse;
