@@ -31,6 +31,15 @@ const MIB: u64 = 1024 * KIB;
 limits! {
     // engine
     RESULT_SHOWN_BYTES = 32 * KIB, "bytes", "what a model is shown of one result at once: the published bound";
+    NAMES_LISTED = 64, "names", "names listed in one correction: the catalogue in the prompt holds them all";
+    QUOTED_CHARACTERS = 200, "characters", "a quote from a model or a server inside one of our own sentences";
+    ENUM_VALUES_LISTED = 8, "values", "values of an enumeration in a catalogue line: the published bound";
+    PATTERN_BACKTRACKS = 100_000, "steps", "backtracking of one pattern of a tool's schema: past it the arguments count as not fitting";
+    PATTERN_BYTES = 1024 * KIB, "bytes", "a compiled pattern of a schema or of a search";
+    READ_CHARACTERS = 4_000, "characters", "one reading of a kept result: the published bound";
+    GREP_MATCHES = 40, "lines", "matches and handles shown at once: the published bound";
+    FRAGMENT_CHARACTERS = 64, "characters", "a fragment of an answer that has no newline: the published bound";
+    DECISION_CANDIDATES = 64, "places", "places in a reply's prose where an object is looked for";
 
     // ------------------------------------------------------------------ tools
     MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";

@@ -78,10 +78,9 @@ impl fmt::Display for Problem {
         match self {
             Problem::Syntax { line, column } => write!(formatter, "this is not valid JSON (line {line}, column {column})"),
             Problem::NotFinite { word } => write!(formatter, "{word} is not a JSON number"),
-            Problem::NumberLost { number } => write!(
-                formatter,
-                "the number {number} cannot be carried exactly; give it as a string, or with fewer digits"
-            ),
+            Problem::NumberLost { number } => {
+                write!(formatter, "the number {number} cannot be carried exactly; give it as a string, or with fewer digits")
+            }
             Problem::LoneSurrogate => formatter.write_str("the text holds half of a surrogate pair, which is no character"),
             Problem::DuplicateKey { key } => write!(formatter, "the key {key:?} stands there twice"),
             Problem::TooDeep => write!(formatter, "it is nested deeper than {DEPTH} levels"),

@@ -48,9 +48,7 @@ fn decoding(raw: &str, error: &serde_json::Error) -> Problem {
     let before = raw.get(..=offset(raw, error)).unwrap_or(raw);
     let tail = before.rsplit(|character: char| !is_of_number(character)).find(|part| !part.is_empty());
     match tail {
-        Some(number) if error.to_string().starts_with("number out of range") => {
-            Problem::NumberLost { number: shown(number) }
-        }
+        Some(number) if error.to_string().starts_with("number out of range") => Problem::NumberLost { number: shown(number) },
         _ => Problem::LoneSurrogate,
     }
 }

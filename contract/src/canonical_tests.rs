@@ -194,6 +194,6 @@ proptest! {
             // What it accepts, an ordinary reader accepts too.
             prop_assert!(serde_json::from_str::<serde_json::Value>(&raw).is_ok());
             prop_assert_eq!(from_raw(&read.text).unwrap().text, read.text);
-        } 
+        }
     }
 }

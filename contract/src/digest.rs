@@ -44,12 +44,9 @@ fn joined(parts: &[&str]) -> Digest {
     hex(&hasher.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 0x0f])
-        .filter_map(|half| char::from_digit(u32::from(half), 16))
-        .collect()
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]).filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
 }
 
 #[cfg(test)]

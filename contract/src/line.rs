@@ -97,7 +97,9 @@ impl fmt::Display for LineProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LineProblem::Unwritable { detail } => write!(formatter, "the line could not be written: {detail}"),
-            LineProblem::NoSum => formatter.write_str("the line does not end in its `sum`: it was cut short, or is no line of a log"),
+            LineProblem::NoSum => {
+                formatter.write_str("the line does not end in its `sum`: it was cut short, or is no line of a log")
+            }
             LineProblem::SumDiffers { stated, found } => {
                 write!(formatter, "the line's bytes were changed: `sum` says {stated}, they have {found}")
             }
@@ -116,10 +118,9 @@ impl fmt::Display for LineProblem {
             LineProblem::SeqJumps { expected, found } => {
                 write!(formatter, "line {expected} is missing: `seq` is {found} here")
             }
-            LineProblem::PrevDiffers { expected, found } => write!(
-                formatter,
-                "the chain is broken: `prev` is {found}, the line before has the sum {expected}"
-            ),
+            LineProblem::PrevDiffers { expected, found } => {
+                write!(formatter, "the chain is broken: `prev` is {found}, the line before has the sum {expected}")
+            }
             LineProblem::GroupFalls { before, found } => {
                 write!(formatter, "the group falls from {before} to {found}")
             }
@@ -245,9 +246,7 @@ pub fn parse_line(bytes: &[u8]) -> Result<Line, LineProblem> {
     let line = LineSeed { sum: found, problem: &mut problem }
         .deserialize(&mut deserializer)
         .and_then(|line| deserializer.end().map(|()| line));
-    line.map_err(|error| {
-        problem.unwrap_or_else(|| LineProblem::Malformed { column: error.column(), detail: error.to_string() })
-    })
+    line.map_err(|error| problem.unwrap_or_else(|| LineProblem::Malformed { column: error.column(), detail: error.to_string() }))
 }
 
 /// The bytes that a line's sum is taken over, and the sum as it stands there.
@@ -454,10 +453,7 @@ struct Of {
 ///
 /// # Errors
 /// When `text_of` does not know the line, or the record is none.
-pub fn put_back(
-    record: &RawValue,
-    text_of: impl Fn(u64) -> Option<Arc<str>>,
-) -> Result<String, PutBackProblem> {
+pub fn put_back(record: &RawValue, text_of: impl Fn(u64) -> Option<Arc<str>>) -> Result<String, PutBackProblem> {
     let line = record.get();
     if !line.contains("\"$of\"") {
         return Ok(line.to_string());

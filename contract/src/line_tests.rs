@@ -148,7 +148,8 @@ fn keys_out_of_order_are_named() {
 #[test]
 fn a_large_text_is_stored_once_and_put_back_byte_for_byte() {
     let big: Arc<str> = "a \"line\" with ünïcode\n".repeat(5000).into();
-    let mut result = ToolResult { tool: "mcp.read".into(), output: big.clone().into(), exit_code: 0, ok: true, ..Default::default() };
+    let mut result =
+        ToolResult { tool: "mcp.read".into(), output: big.clone().into(), exit_code: 0, ok: true, ..Default::default() };
     // Arguments that look like the pointer must stay what they are.
     result.arguments = serde_json::from_str(r#"{"output":{"$of":12},"a":"\"$of\""}"#).unwrap();
     result.branch = Some("direct".into());

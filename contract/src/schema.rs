@@ -201,10 +201,8 @@ fn nullable_again(properties: &mut Value) {
 }
 
 fn stream() -> Value {
-    let definitions: Map<String, Value> =
-        EVENTS.iter().map(|shape| (shape.name.to_string(), bare_event(shape))).collect();
-    let branches: Vec<Value> =
-        EVENTS.iter().map(|shape| json!({ "$ref": format!("#/$defs/{}", shape.name) })).collect();
+    let definitions: Map<String, Value> = EVENTS.iter().map(|shape| (shape.name.to_string(), bare_event(shape))).collect();
+    let branches: Vec<Value> = EVENTS.iter().map(|shape| json!({ "$ref": format!("#/$defs/{}", shape.name) })).collect();
     json!({
         "$schema": DIALECT,
         "title": "stream",
@@ -235,8 +233,7 @@ fn control() -> Value {
 }
 
 fn object_of(fields: &[Field]) -> Value {
-    let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_string(), of_kind(field.kind))).collect();
+    let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_string(), of_kind(field.kind))).collect();
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }

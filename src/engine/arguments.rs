@@ -46,8 +46,11 @@ impl Compiled {
         if self.0.is_valid(arguments) {
             return None;
         }
-        let mut faults: Vec<(String, String)> =
-            self.0.iter_errors(arguments).map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance()))).collect();
+        let mut faults: Vec<(String, String)> = self
+            .0
+            .iter_errors(arguments)
+            .map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance())))
+            .collect();
         faults.sort();
         let (pointer, problem) = faults.into_iter().next()?;
         let place = if pointer.is_empty() { "the arguments".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };

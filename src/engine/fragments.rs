@@ -29,7 +29,14 @@ struct Call {
 impl AnswerDecoder {
     /// A decoder for one reply.
     pub fn new(protocol: Protocol) -> Self {
-        Self { protocol, text: Finder::new("answer"), calls: BTreeMap::new(), gathered: String::new(), gathered_characters: 0, shown: 0 }
+        Self {
+            protocol,
+            text: Finder::new("answer"),
+            calls: BTreeMap::new(),
+            gathered: String::new(),
+            gathered_characters: 0,
+            shown: 0,
+        }
     }
 
     /// More of the reply's text.

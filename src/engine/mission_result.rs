@@ -101,7 +101,14 @@ impl<'a> Asked<'a> {
             Some(Value::Number(_)) => return Err("`lines` must be a text such as \"10-40\".".to_owned()),
             _ => text("lines")?,
         };
-        Ok(Asked { handle: text("handle")?, path: text("path")?, lines, grep: text("grep")?, offset: whole("offset")?, limit: whole("limit")? })
+        Ok(Asked {
+            handle: text("handle")?,
+            path: text("path")?,
+            lines,
+            grep: text("grep")?,
+            offset: whole("offset")?,
+            limit: whole("limit")?,
+        })
     }
 }
 
@@ -126,7 +133,8 @@ fn index(results: &Results) -> String {
 }
 
 fn summary(handle: &str, kept: &Kept) -> String {
-    let mut text = format!("{handle}: {}({}), {} characters of text.", kept.tool, quote(&kept.arguments), kept.text.chars().count());
+    let mut text =
+        format!("{handle}: {}({}), {} characters of text.", kept.tool, quote(&kept.arguments), kept.text.chars().count());
     match kept.structured.as_deref() {
         None => text.push_str(" No typed payload."),
         Some(Value::Object(map)) => {
@@ -151,9 +159,10 @@ fn shape(value: &Value) -> String {
 
 /// The value at a path, in words where there is none.
 fn field(handle: &str, kept: &Kept, path: &str) -> Result<String, String> {
-    let payload = kept.structured.as_deref().ok_or_else(|| {
-        format!("{handle} has no typed payload: read its text with `lines`, `offset` or `grep`.")
-    })?;
+    let payload = kept
+        .structured
+        .as_deref()
+        .ok_or_else(|| format!("{handle} has no typed payload: read its text with `lines`, `offset` or `grep`."))?;
     let value = if path.starts_with('/') {
         payload.pointer(path).ok_or_else(|| format!("{handle} has nothing at `{}`: {}.", quote(path), shape(payload)))?
     } else {
@@ -222,8 +231,13 @@ fn line_range(handle: &str, kept: &Kept, wanted: &str) -> Result<String, String>
         return Err(format!("{handle} has {total} lines: line {first} is past its end."));
     }
     let last = last.min(total);
-    let body: String =
-        kept.text.lines().skip(first.saturating_sub(1)).take(last.saturating_sub(first).saturating_add(1)).collect::<Vec<_>>().join("\n");
+    let body: String = kept
+        .text
+        .lines()
+        .skip(first.saturating_sub(1))
+        .take(last.saturating_sub(first).saturating_add(1))
+        .collect::<Vec<_>>()
+        .join("\n");
     Ok(format!("{handle}, lines {first} to {last} of {total}:\n{}", cut(&body, "ask for fewer lines, or use `offset`")))
 }
 

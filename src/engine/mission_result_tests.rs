@@ -14,9 +14,18 @@ fn results() -> Results {
     let payload = json!({"a": {"b": [1, {"c": "deep"}]}, "x.y": true});
     results.keep(
         "d1",
-        Kept { tool: "mcp.big".into(), arguments: Arc::from("{}"), ok: true, text: Arc::from(text), structured: Some(Arc::new(payload)) },
+        Kept {
+            tool: "mcp.big".into(),
+            arguments: Arc::from("{}"),
+            ok: true,
+            text: Arc::from(text),
+            structured: Some(Arc::new(payload)),
+        },
     );
-    results.keep("d2", Kept { tool: "mcp.echo".into(), arguments: Arc::from("{}"), ok: true, text: Arc::from("hi"), structured: None });
+    results.keep(
+        "d2",
+        Kept { tool: "mcp.echo".into(), arguments: Arc::from("{}"), ok: true, text: Arc::from("hi"), structured: None },
+    );
     results
 }
 
@@ -50,7 +59,11 @@ fn text_is_read_by_lines_offset_and_pattern() {
     assert!(ask(json!({"handle": "r1", "limit": 9})).unwrap().ends_with("[go on with offset 9]"));
     assert_eq!(ask(json!({"handle": "r1", "grep": "line 30\\b"})).unwrap(), "r1: 1 of 300 lines match.\n30: line 30 é");
     assert_eq!(ask(json!({"handle": "r1", "grep": "nowhere"})).unwrap(), "r1: 0 of 300 lines match.");
-    assert!(ask(json!({"handle": "r1", "grep": "line"})).unwrap().ends_with("[260 more matches; narrow the pattern or raise `limit`]"));
+    assert!(
+        ask(json!({"handle": "r1", "grep": "line"}))
+            .unwrap()
+            .ends_with("[260 more matches; narrow the pattern or raise `limit`]")
+    );
 }
 
 #[test]

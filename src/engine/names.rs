@@ -27,7 +27,8 @@ impl FunctionNames {
         let plain: String =
             tool.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect();
         let taken = |name: &str| name == ANSWER_FUNCTION || self.to_tool.contains_key(name);
-        let name = if plain.len() <= LONGEST && !plain.is_empty() && !taken(&plain) { plain } else { digested(tool, &plain, taken) };
+        let name =
+            if plain.len() <= LONGEST && !plain.is_empty() && !taken(&plain) { plain } else { digested(tool, &plain, taken) };
         self.to_function.insert(tool.to_owned(), name.clone());
         self.to_tool.insert(name.clone(), tool.to_owned());
         name

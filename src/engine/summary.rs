@@ -34,7 +34,9 @@ fn kind(property: &Value) -> String {
     }
     for keyword in ["anyOf", "oneOf"] {
         if let Some(choices) = property.get(keyword).and_then(Value::as_array) {
-            return without_null(choices.iter().filter_map(|choice| choice.get("type").and_then(Value::as_str)).map(str::to_owned));
+            return without_null(
+                choices.iter().filter_map(|choice| choice.get("type").and_then(Value::as_str)).map(str::to_owned),
+            );
         }
     }
     if property.get("enum").is_some() || property.get("const").is_some() { "value".to_owned() } else { "any".to_owned() }

@@ -50,7 +50,9 @@ pub fn arguments_not_object(tool: &str, kind: &str) -> String {
 /// Arguments that cannot be taken as they stand.
 pub fn arguments_unreadable(tool: &str, pointer: &str, problem: &str) -> String {
     let place = if pointer.is_empty() { "they".to_owned() } else { format!("the value at `{pointer}`") };
-    format!("`{tool}` was not called: in its arguments, {place} cannot be taken: {problem}. Correct that and send the call again.")
+    format!(
+        "`{tool}` was not called: in its arguments, {place} cannot be taken: {problem}. Correct that and send the call again."
+    )
 }
 
 /// A tool that is not offered.
@@ -90,12 +92,16 @@ pub fn several_answers(count: usize) -> String {
 
 /// An answer beside calls of tools.
 pub fn answer_beside_tools() -> String {
-    format!("This answer was ignored, because the same reply called tools; those ran. When you have what you need, call `{ANSWER_FUNCTION}` alone.")
+    format!(
+        "This answer was ignored, because the same reply called tools; those ran. When you have what you need, call `{ANSWER_FUNCTION}` alone."
+    )
 }
 
 /// An answer call whose arguments do not fit.
 pub fn malformed_answer(problem: &str) -> String {
-    format!("Your call of `{ANSWER_FUNCTION}` cannot be taken: {problem}. It takes one string, `text`, and nothing else is needed.")
+    format!(
+        "Your call of `{ANSWER_FUNCTION}` cannot be taken: {problem}. It takes one string, `text`, and nothing else is needed."
+    )
 }
 
 /// Calls beside the one that was taken, in the `json` protocol.

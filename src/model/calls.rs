@@ -120,7 +120,11 @@ impl Calls {
             // The last call with this index: where a server numbers all of them 0, it is the one that grows.
             let Some(at) = self.calls.iter().rposition(|call| call.index == Some(index)) else { return new };
             let begins_another = self.calls.get(at).is_some_and(|call| {
-                !fragment.id.is_empty() && !call.id.is_empty() && fragment.id != call.id && !fragment.name.is_empty() && call.is_complete()
+                !fragment.id.is_empty()
+                    && !call.id.is_empty()
+                    && fragment.id != call.id
+                    && !fragment.name.is_empty()
+                    && call.is_complete()
             });
             return if begins_another { new } else { at };
         }
@@ -163,7 +167,12 @@ impl Calls {
                 }
                 None => call.arguments,
             };
-            calls.push(ReplyCall { id, name: call.name, arguments, opaque: (!opaque.is_empty()).then_some(Value::Object(opaque)) });
+            calls.push(ReplyCall {
+                id,
+                name: call.name,
+                arguments,
+                opaque: (!opaque.is_empty()).then_some(Value::Object(opaque)),
+            });
         }
         (calls, doubled)
     }
@@ -338,20 +347,33 @@ mod tests {
     fn index_id_and_name_may_be_missing() {
         assert_eq!(shown(&[r#"[{"function":{"name":"echo","arguments":"{}"}}]"#]), [":echo({})"]);
         assert_eq!(
-            shown(&[r#"[{"function":{"name":"a","arguments":{"n":1}}}]"#, r#"[{"function":{"name":"b","arguments":{"n":18446744073709551617}}}]"#]),
+            shown(&[
+                r#"[{"function":{"name":"a","arguments":{"n":1}}}]"#,
+                r#"[{"function":{"name":"b","arguments":{"n":18446744073709551617}}}]"#
+            ]),
             [r#":a({"n":1})"#, r#":b({"n":18446744073709551617})"#]
         );
         assert_eq!(
-            shown(&[r#"[{"id":"c1","function":{"arguments":""}}]"#, r#"[{"function":{"name":"echo"}}]"#, r#"[{"function":{"arguments":"{}"}}]"#]),
+            shown(&[
+                r#"[{"id":"c1","function":{"arguments":""}}]"#,
+                r#"[{"function":{"name":"echo"}}]"#,
+                r#"[{"function":{"arguments":"{}"}}]"#
+            ]),
             ["c1:echo({})"]
         );
         assert_eq!(
-            shown(&[r#"[{"index":0,"id":"c1","function":{"name":"e","arguments":null}}]"#, r#"[{"index":"0","function":{"arguments":"{}"}}]"#]),
+            shown(&[
+                r#"[{"index":0,"id":"c1","function":{"name":"e","arguments":null}}]"#,
+                r#"[{"index":"0","function":{"arguments":"{}"}}]"#
+            ]),
             ["c1:e({})"]
         );
         assert_eq!(shown(&[r#"[{"index":0,"function":{"name":null,"arguments":"{}"}}]"#]), [":({})"]);
         assert_eq!(
-            shown(&[r#"[{"function":{"name":"a"}},{"function":{"name":"b"}}]"#, r#"[{"function":{"arguments":"1"}},{"function":{"arguments":"2"}}]"#]),
+            shown(&[
+                r#"[{"function":{"name":"a"}},{"function":{"name":"b"}}]"#,
+                r#"[{"function":{"arguments":"1"}},{"function":{"arguments":"2"}}]"#
+            ]),
             [":a(1)", ":b(2)"]
         );
     }
@@ -367,7 +389,10 @@ mod tests {
         );
         // A fresh id on each fragment of the same call begins no other.
         assert_eq!(
-            shown(&[r#"[{"index":0,"id":"a","function":{"name":"one","arguments":"{"}}]"#, r#"[{"index":0,"id":"b","function":{"arguments":"}"}}]"#]),
+            shown(&[
+                r#"[{"index":0,"id":"a","function":{"name":"one","arguments":"{"}}]"#,
+                r#"[{"index":0,"id":"b","function":{"arguments":"}"}}]"#
+            ]),
             ["a:one({})"]
         );
     }
@@ -375,7 +400,9 @@ mod tests {
     #[test]
     fn an_id_used_twice_names_the_first_only() {
         assert_eq!(
-            shown(&[r#"[{"index":0,"id":"s","function":{"name":"e","arguments":"1"}},{"index":1,"id":"s","function":{"name":"e","arguments":"2"}}]"#]),
+            shown(&[
+                r#"[{"index":0,"id":"s","function":{"name":"e","arguments":"1"}},{"index":1,"id":"s","function":{"name":"e","arguments":"2"}}]"#
+            ]),
             ["s:e(1)", ":e(2)"]
         );
     }
@@ -386,30 +413,43 @@ mod tests {
         let (calls, doubled, _) = put_together(&[whole, whole]);
         assert_eq!((calls.first().unwrap().arguments.as_str(), doubled), (r#"{"t":"x"}"#, 1));
         // Not doubled but wrong: kept as it came.
-        assert_eq!(shown(&[r#"[{"index":0,"id":"a","function":{"name":"e","arguments":"\"t\":\"x\"}"}}]"#]), [r#"a:e("t":"x"})"#]);
+        assert_eq!(
+            shown(&[r#"[{"index":0,"id":"a","function":{"name":"e","arguments":"\"t\":\"x\"}"}}]"#]),
+            [r#"a:e("t":"x"})"#]
+        );
         assert_eq!(shown(&[r#"[{"index":0,"id":"a","function":{"name":"e","arguments":"11"}}]"#]), ["a:e(11)"]);
     }
 
     #[test]
     fn names_repeat_grow_or_come_in_pieces() {
-        let fragment = |name: &str, arguments: &str| format!(r#"[{{"index":0,"function":{{"name":"{name}","arguments":"{arguments}"}}}}]"#);
+        let fragment =
+            |name: &str, arguments: &str| format!(r#"[{{"index":0,"function":{{"name":"{name}","arguments":"{arguments}"}}}}]"#);
         for names in [["get_time", "get_time"], ["get_", "time"], ["get_", "get_time"]] {
             let chunks = [fragment(names[0], ""), fragment(names[1], ""), fragment("", "{}")];
             let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
             let (calls, _, deltas) = put_together(&chunks);
             assert_eq!(calls.first().unwrap().name, "get_time");
-            assert_eq!(deltas.iter().filter(|delta| matches!(delta, Delta::CallName { name, .. } if name == "get_time")).count(), 1);
+            assert_eq!(
+                deltas.iter().filter(|delta| matches!(delta, Delta::CallName { name, .. } if name == "get_time")).count(),
+                1
+            );
         }
     }
 
     #[test]
     fn an_object_may_stand_in_front_of_text_or_grow() {
         assert_eq!(
-            shown(&[r#"[{"index":0,"function":{"name":"e","arguments":{}}}]"#, r#"[{"index":0,"function":{"arguments":"{\"a\":1}"}}]"#]),
+            shown(&[
+                r#"[{"index":0,"function":{"name":"e","arguments":{}}}]"#,
+                r#"[{"index":0,"function":{"arguments":"{\"a\":1}"}}]"#
+            ]),
             [r#":e({"a":1})"#]
         );
         assert_eq!(
-            shown(&[r#"[{"index":0,"function":{"name":"e","arguments":{"a":1}}}]"#, r#"[{"index":0,"function":{"arguments":{"a":1,"b":2}}}]"#]),
+            shown(&[
+                r#"[{"index":0,"function":{"name":"e","arguments":{"a":1}}}]"#,
+                r#"[{"index":0,"function":{"arguments":{"a":1,"b":2}}}]"#
+            ]),
             [r#":e({"a":1,"b":2})"#]
         );
     }

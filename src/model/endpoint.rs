@@ -140,7 +140,15 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_all_its_names() {
-        for base in ["http://127.0.0.1", "http://127.9.9.9:1/v1", "http://[::1]:80", "http://localhost:8000", "http://api.localhost", "http://0.0.0.0:1", "http://[::ffff:127.0.0.1]"] {
+        for base in [
+            "http://127.0.0.1",
+            "http://127.9.9.9:1/v1",
+            "http://[::1]:80",
+            "http://localhost:8000",
+            "http://api.localhost",
+            "http://0.0.0.0:1",
+            "http://[::ffff:127.0.0.1]",
+        ] {
             assert!(Endpoint::parse(base).unwrap().is_loopback(), "{base}");
         }
         for base in ["http://10.0.0.1", "https://localhost.example", "http://[2001:db8::1]"] {

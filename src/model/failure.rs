@@ -109,7 +109,11 @@ fn message(value: &Value) -> Option<String> {
         Value::Object(object) => {
             let text = ["message", "msg", "detail", "error"].iter().find_map(|key| object.get(*key).and_then(message));
             let place = object.get("loc").and_then(Value::as_array).map(|parts| {
-                parts.iter().map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect::<Vec<_>>().join(".")
+                parts
+                    .iter()
+                    .map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned))
+                    .collect::<Vec<_>>()
+                    .join(".")
             });
             match (text, place) {
                 (Some(text), Some(place)) => format!("{place}: {text}"),
@@ -177,7 +181,10 @@ mod tests {
             (r#"{"error":"model not found"}"#, "model not found"),
             (r#"{"object":"error","message":"too long","code":400}"#, "too long"),
             (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "Overloaded"),
-            (r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted","type":"extra_forbidden"}]}"#, "body.stream_options: Extra inputs are not permitted"),
+            (
+                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted","type":"extra_forbidden"}]}"#,
+                "body.stream_options: Extra inputs are not permitted",
+            ),
             (r#"[{"error":{"code":400,"message":"bad"}}]"#, "bad"),
             (r#"{"error":{"type":"overloaded_error"}}"#, "overloaded_error"),
             (r#""plain""#, "plain"),

@@ -15,7 +15,8 @@ use super::secret::Secret;
 use super::settings::ModelError;
 use super::stream::with_status;
 use crate::limits::{
-    MODEL_CONNECT_SECONDS, MODEL_ERROR_BODY_BYTES, MODEL_IDLE_SECONDS, MODEL_KEEP_SECONDS, MODEL_KEEP_TLS_SECONDS, MODEL_TAIL_SECONDS,
+    MODEL_CONNECT_SECONDS, MODEL_ERROR_BODY_BYTES, MODEL_IDLE_SECONDS, MODEL_KEEP_SECONDS, MODEL_KEEP_TLS_SECONDS,
+    MODEL_TAIL_SECONDS,
 };
 
 /// A client for one model server.
@@ -43,7 +44,10 @@ impl HttpClient {
     ) -> Result<Self, ModelError> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &key {
-            headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", key.reveal())).ok_or(ModelError::BadKey { variable: key_variable })?);
+            headers.insert(
+                AUTHORIZATION,
+                sensitive(&format!("Bearer {}", key.reveal())).ok_or(ModelError::BadKey { variable: key_variable })?,
+            );
         }
         let mut builder = Client::builder()
             .http1_only()
@@ -71,7 +75,9 @@ impl HttpClient {
                 .with_no_client_auth();
             builder.tls_backend_preconfigured(trust).pool_idle_timeout(Duration::from_secs(MODEL_KEEP_SECONDS))
         };
-        let client = builder.build().map_err(|error| ModelError::Client { server: endpoint.shown(), problem: one_line(&chain(&error)) })?;
+        let client = builder
+            .build()
+            .map_err(|error| ModelError::Client { server: endpoint.shown(), problem: one_line(&chain(&error)) })?;
         Ok(Self { client, endpoint, key, key_variable, base_variable })
     }
 
@@ -104,7 +110,8 @@ impl HttpClient {
             request = request.basic_auth(user, Some(password.reveal()));
         }
         if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream, application/json").body(body);
+            request =
+                request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream, application/json").body(body);
         }
         let silent = Duration::from_secs(MODEL_IDLE_SECONDS);
         let response = match timeout(silent, request.send()).await {
@@ -137,8 +144,13 @@ impl HttpClient {
         if status.is_redirection() {
             let target = location.and_then(|location| self.endpoint.resource("").join(&location).ok());
             let target = target.and_then(|target| Endpoint::parse(target.as_str()).ok()).map(|target| target.shown());
-            detail.push_str(&format!(", a redirect{}, which is not followed", target.map_or_else(String::new, |target| format!(" to {target}"))));
-            detail.push_str(&self.base_variable.map_or_else(String::new, |name| format!(": set {name} to where the server really is")));
+            detail.push_str(&format!(
+                ", a redirect{}, which is not followed",
+                target.map_or_else(String::new, |target| format!(" to {target}"))
+            ));
+            detail.push_str(
+                &self.base_variable.map_or_else(String::new, |name| format!(": set {name} to where the server really is")),
+            );
         } else if !words.is_empty() {
             detail.push_str(&format!(": {words}"));
         }
@@ -154,7 +166,11 @@ impl HttpClient {
             }
             _ => {}
         }
-        let kind = if !status.is_redirection() && is_context_overflow(&body) { FailureKind::ContextOverflow } else { FailureKind::Status };
+        let kind = if !status.is_redirection() && is_context_overflow(&body) {
+            FailureKind::ContextOverflow
+        } else {
+            FailureKind::Status
+        };
         with_status(kind, status.as_u16(), retry_after, detail, body)
     }
 
@@ -169,7 +185,10 @@ impl HttpClient {
         let is_tls = tls.is_some() || lower.contains("certificate") || lower.contains("tls handshake");
         let (kind, detail) = if error.is_connect() {
             if let Some(rustls::Error::InvalidMessage(_)) = tls {
-                (FailureKind::Untrusted, format!("{server} does not speak TLS: its address may have to begin with http:// instead.{hint}"))
+                (
+                    FailureKind::Untrusted,
+                    format!("{server} does not speak TLS: its address may have to begin with http:// instead.{hint}"),
+                )
             } else if is_tls {
                 let words = one_line(&self.scrub(&words));
                 (FailureKind::Untrusted, format!("{server} could not be trusted over TLS ({words})."))
@@ -190,7 +209,9 @@ impl HttpClient {
                 Some(io::ErrorKind::ConnectionReset) => "reset the connection".to_owned(),
                 Some(io::ErrorKind::UnexpectedEof) => "closed the connection before its reply was complete".to_owned(),
                 _ if lower.contains("before message completed") => "closed the connection without an answer".to_owned(),
-                _ if lower.contains("unexpected eof") || lower.contains("incomplete") => "closed the connection before its reply was complete".to_owned(),
+                _ if lower.contains("unexpected eof") || lower.contains("incomplete") => {
+                    "closed the connection before its reply was complete".to_owned()
+                }
                 _ => format!("broke the connection ({})", one_line(&self.scrub(&words))),
             };
             (FailureKind::Broken, format!("{server} {how}."))

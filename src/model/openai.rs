@@ -26,7 +26,8 @@ use super::stream::{Ending, ReplyFold, failed, observe, with_status};
 use super::{Delta, ModelBackend, ModelReply};
 use crate::engine::request::{FunctionChoice, ModelRequest};
 use crate::limits::{
-    MODEL_BODY_BYTES, MODEL_DRAIN_MS, MODEL_EVENT_BYTES, MODEL_IDLE_SECONDS, MODEL_PROBE_BYTES, MODEL_PROBE_SECONDS, MODEL_REUSE_MS, MODEL_TAIL_SECONDS,
+    MODEL_BODY_BYTES, MODEL_DRAIN_MS, MODEL_EVENT_BYTES, MODEL_IDLE_SECONDS, MODEL_PROBE_BYTES, MODEL_PROBE_SECONDS,
+    MODEL_REUSE_MS, MODEL_TAIL_SECONDS,
 };
 use crate::sys::sse::{SseItem, SseSplitter};
 
@@ -328,7 +329,9 @@ impl Reading {
         }
         let fold = &mut self.fold;
         match self.form {
-            Form::Events => self.splitter.push(bytes, &mut |item| give(fold, item)).map_err(|error| format!("sent too much: {error}")),
+            Form::Events => {
+                self.splitter.push(bytes, &mut |item| give(fold, item)).map_err(|error| format!("sent too much: {error}"))
+            }
             Form::Json | Form::Page | Form::Unknown => {
                 self.whole.extend_from_slice(bytes);
                 Ok(())
@@ -402,10 +405,12 @@ fn refused_members(request: &ModelRequest, unsent: Unsent, trouble: &Trouble) ->
     let names = |words: &[&str]| words.iter().any(|word| trouble.body.contains(word));
     let declares = !request.functions.is_empty();
     Unsent {
-        constraint: unsent.constraint || (request.constraint.is_some() && names(&["response_format", "json_schema", "json_object"])),
+        constraint: unsent.constraint
+            || (request.constraint.is_some() && names(&["response_format", "json_schema", "json_object"])),
         stream_options: unsent.stream_options || (request.stream && names(&["stream_options", "include_usage"])),
         parallel_calls: unsent.parallel_calls || (declares && names(&["parallel_tool_calls"])),
-        required_choice: unsent.required_choice || (declares && request.choice == FunctionChoice::Required && names(&["tool_choice"])),
+        required_choice: unsent.required_choice
+            || (declares && request.choice == FunctionChoice::Required && names(&["tool_choice"])),
     }
 }
 
@@ -444,9 +449,13 @@ async fn first_model(http: &HttpClient) -> Result<(String, Option<u64>), ModelEr
     let body = match timeout(Duration::from_secs(MODEL_PROBE_SECONDS), list).await {
         Ok(Ok(body)) => body,
         // Not every server has a list; it may take any name.
-        Ok(Err(trouble)) if matches!(trouble.failure.status, Some(404 | 405 | 501)) => return Ok((UNNAMED_MODEL.to_owned(), None)),
+        Ok(Err(trouble)) if matches!(trouble.failure.status, Some(404 | 405 | 501)) => {
+            return Ok((UNNAMED_MODEL.to_owned(), None));
+        }
         Ok(Err(trouble)) => return Err(ModelError::NoModel { problem: trouble.detail, kind: trouble.failure.kind }),
-        Err(_) => return Err(ModelError::NoModel { problem: http.silent(MODEL_PROBE_SECONDS).detail, kind: FailureKind::Silent }),
+        Err(_) => {
+            return Err(ModelError::NoModel { problem: http.silent(MODEL_PROBE_SECONDS).detail, kind: FailureKind::Silent });
+        }
     };
     Ok(named_first(&body).unwrap_or_else(|| (UNNAMED_MODEL.to_owned(), None)))
 }

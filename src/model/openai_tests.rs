@@ -21,7 +21,12 @@ use crate::engine::request::{Constraint, FunctionChoice, FunctionDeclaration, Mo
 const KEY: &str = "sk-dummy-key-for-tests";
 
 fn settings(base: &str) -> OpenAiSettings {
-    OpenAiSettings { kind: OpenAiKind::Local, base: Endpoint::parse(base).unwrap(), key: Some(Secret::new(KEY)), model: Some("m".to_owned()) }
+    OpenAiSettings {
+        kind: OpenAiKind::Local,
+        base: Endpoint::parse(base).unwrap(),
+        key: Some(Secret::new(KEY)),
+        model: Some("m".to_owned()),
+    }
 }
 
 async fn backend(server: &ModelServer) -> OpenAiBackend {
@@ -46,8 +51,16 @@ fn request(stream: bool) -> ModelRequest {
 }
 
 fn native(stream: bool) -> ModelRequest {
-    let declare = |name: &str| FunctionDeclaration { name: name.to_owned(), description: "d".to_owned(), parameters: json!({"type": "object"}) };
-    ModelRequest { functions: Arc::new(vec![declare("mcp_add"), declare("mission_answer")]), choice: FunctionChoice::Required, ..request(stream) }
+    let declare = |name: &str| FunctionDeclaration {
+        name: name.to_owned(),
+        description: "d".to_owned(),
+        parameters: json!({"type": "object"}),
+    };
+    ModelRequest {
+        functions: Arc::new(vec![declare("mcp_add"), declare("mission_answer")]),
+        choice: FunctionChoice::Required,
+        ..request(stream)
+    }
 }
 
 async fn ask(backend: &OpenAiBackend, request: ModelRequest) -> (ModelReply, Vec<Delta>) {
@@ -74,7 +87,13 @@ async fn detail(server: &ModelServer) -> (String, Option<FailureKind>) {
 fn shown(reply: &ModelReply) -> String {
     let calls: Vec<String> = reply.reply.calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
     let usage = reply.reply.usage.as_ref().map_or("-".to_owned(), |usage| usage.total_tokens.to_string());
-    format!("{:?} {} {:?} [{}] {usage}", reply.reply.end, reply.reply.finish.as_deref().unwrap_or("-"), reply.reply.text.as_str(), calls.join(", "))
+    format!(
+        "{:?} {} {:?} [{}] {usage}",
+        reply.reply.end,
+        reply.reply.finish.as_deref().unwrap_or("-"),
+        reply.reply.text.as_str(),
+        calls.join(", ")
+    )
 }
 
 /// What the pieces of a reply add up to.
@@ -115,7 +134,10 @@ async fn what_a_real_server_sent_is_read_in_any_segments() {
             assert!(reply.failure.is_none() && reply.observed.is_empty());
             let (text, calls) = added_up(&deltas);
             assert_eq!(text, reply.reply.text.as_str(), "{name}");
-            assert_eq!(calls, reply.reply.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>());
+            assert_eq!(
+                calls,
+                reply.reply.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>()
+            );
         }
     }
     for (name, finish) in [("random_openai_plain", "length"), ("smollm2_openai_tool", "length"), ("err_midstream", "length")] {
@@ -159,7 +181,10 @@ async fn a_reply_is_the_same_streamed_and_not() {
         assert_eq!(deltas.is_empty(), !stream);
         assert_eq!(shown(&ask(&backend, native(stream)).await.0), r#"Whole tool_calls "" [mcp_add({"a":1}), nope({})] -"#);
         assert_eq!(shown(&ask(&backend, native(stream)).await.0), r#"Whole tool_calls "" [mission_answer({"text":"Three."})] -"#);
-        assert_eq!(shown(&ask(&backend, request(stream)).await.0), r#"Whole stop "{\"arguments\":{\"a\":1},\"tool\":\"mcp.add\"}" [] -"#);
+        assert_eq!(
+            shown(&ask(&backend, request(stream)).await.0),
+            r#"Whole stop "{\"arguments\":{\"a\":1},\"tool\":\"mcp.add\"}" [] -"#
+        );
         // One connection for all of them.
         assert_eq!(server.connections(), 1);
         assert_eq!(server.requests().len(), 4);
@@ -304,7 +329,10 @@ async fn dropping_the_question_closes_the_connection_too() {
 #[tokio::test]
 async fn a_part_that_a_server_refuses_is_left_out_from_then_on() {
     let server = ModelServer::start()
-        .reply(status(400, &json!({"error": {"message": "'response_format' of type json_schema is not supported", "param": "response_format"}})))
+        .reply(status(
+            400,
+            &json!({"error": {"message": "'response_format' of type json_schema is not supported", "param": "response_format"}}),
+        ))
         .reply(status(422, &json!({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]})))
         .reply(status(400, &json!({"error": {"message": "unknown field parallel_tool_calls; tool_choice must be auto"}})))
         .reply(says("one"))
@@ -314,7 +342,8 @@ async fn a_part_that_a_server_refuses_is_left_out_from_then_on() {
     full.constraint = Some(Constraint { name: "decision", schema: Arc::new(json!({"type": "object"})) });
     let (reply, _) = ask(&backend, full.clone()).await;
     assert_eq!(reply.reply.text.as_str(), "one");
-    let told: Vec<String> = reply.observed.iter().map(|seen| format!("{}: {}", seen.what, seen.detail.replace(&server.base_url(), "BASE"))).collect();
+    let told: Vec<String> =
+        reply.observed.iter().map(|seen| format!("{}: {}", seen.what, seen.detail.replace(&server.base_url(), "BASE"))).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     constraint_refused: The model server at BASE refuses `response_format`: replies are not held to a shape in this run.
     parameter_refused: The model server at BASE refuses `stream_options`: in this run streamed replies may come without usage.
@@ -357,7 +386,11 @@ async fn what_is_no_completion_is_told_with_what_came() {
         .reply(page(200, &[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], b"\x1f\x8b\x08"))
         .reply(page(502, &html, b"<html>\n<h1>502 Bad Gateway</h1></html>"))
         .reply(page(301, &[("Location", "http://user:pw@other.example/v1/chat/completions?k=v")], b""))
-        .reply(page(429, &[("Retry-After", "7"), ("Content-Type", "application/json")], b"{\"error\":{\"message\":\"slow down\"}}"))
+        .reply(page(
+            429,
+            &[("Retry-After", "7"), ("Content-Type", "application/json")],
+            b"{\"error\":{\"message\":\"slow down\"}}",
+        ))
         .reply(page(404, &[], format!("no model for {KEY}").as_bytes()));
     let mut told = String::new();
     for _ in 0..9 {
@@ -418,7 +451,8 @@ async fn a_complete_reply_does_not_wait_for_a_connection_that_stays_open() {
 #[tokio::test]
 async fn an_unnamed_model_is_the_first_that_the_server_lists() {
     let unnamed = |server: &ModelServer| OpenAiSettings { model: None, ..settings(&server.base_url()) };
-    let list = json!({"object": "list", "data": [{"object": "model"}, {"id": "org/first", "max_model_len": 8192}, {"id": "second"}]});
+    let list =
+        json!({"object": "list", "data": [{"object": "model"}, {"id": "org/first", "max_model_len": 8192}, {"id": "second"}]});
     let server = ModelServer::start().listing(status(200, &list)).reply(says("ok"));
     let backend = OpenAiBackend::connect(unnamed(&server)).await.unwrap();
     let leg = backend.leg();
@@ -442,8 +476,11 @@ async fn an_unnamed_model_is_the_first_that_the_server_lists() {
 
 #[tokio::test]
 async fn the_hosted_service_is_asked_in_its_own_way() {
-    let server = ModelServer::start().reply(says("ok")).reply(status(401, &json!({"error": {"message": format!("Incorrect key: {KEY}")}})));
-    let backend = OpenAiBackend::connect(OpenAiSettings { kind: OpenAiKind::Hosted, ..settings(&server.base_url()) }).await.unwrap();
+    let server = ModelServer::start()
+        .reply(says("ok"))
+        .reply(status(401, &json!({"error": {"message": format!("Incorrect key: {KEY}")}})));
+    let backend =
+        OpenAiBackend::connect(OpenAiSettings { kind: OpenAiKind::Hosted, ..settings(&server.base_url()) }).await.unwrap();
     assert_eq!(backend.leg().provider, "openai");
     assert_eq!(backend.leg().capabilities.constraint, ConstraintKind::JsonObject);
     let constrained = ModelRequest { constraint: Some(Constraint { name: "d", schema: Arc::new(json!({})) }), ..request(false) };

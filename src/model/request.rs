@@ -349,7 +349,9 @@ mod tests {
                     id: "a".to_owned(),
                     name: "mcp_add".to_owned(),
                     arguments: "{\"n\": 18446744073709551617, broken".to_owned(),
-                    opaque: Some(json!({"extra_content": {"signature": "s"}, "id": "no", "function": {"strict": true, "name": "no"}})),
+                    opaque: Some(
+                        json!({"extra_content": {"signature": "s"}, "id": "no", "function": {"strict": true, "name": "no"}}),
+                    ),
                 },
                 ReplyCall { id: "b".to_owned(), name: "now".to_owned(), arguments: " ".to_owned(), opaque: None },
             ],
@@ -357,7 +359,8 @@ mod tests {
             ..Message::default()
         };
         let answered = Message { role: Role::Tool, content: "3".into(), call_id: Some("a".to_owned()), ..Message::default() };
-        let body = rendered(&Renderer::new("m", Format::Schema), &request(vec![Arc::new(said), Arc::new(answered)]), Unsent::default());
+        let body =
+            rendered(&Renderer::new("m", Format::Schema), &request(vec![Arc::new(said), Arc::new(answered)]), Unsent::default());
         assert_eq!(
             body.get("messages").unwrap(),
             &json!([
@@ -384,12 +387,18 @@ mod tests {
         for step in 0..5 {
             messages.push(message(Role::User, &format!("u{step}")));
             let request = request(messages.clone());
-            assert_eq!(kept.body(&request, Unsent::default()), Renderer::new("m", Format::Schema).body(&request, Unsent::default()));
+            assert_eq!(
+                kept.body(&request, Unsent::default()),
+                Renderer::new("m", Format::Schema).body(&request, Unsent::default())
+            );
         }
         // The first message is replaced, and the conversation is another one.
         for other in [vec![message(Role::System, "s2"), message(Role::User, "u")], vec![], messages] {
             let request = request(other);
-            assert_eq!(kept.body(&request, Unsent::default()), Renderer::new("m", Format::Schema).body(&request, Unsent::default()));
+            assert_eq!(
+                kept.body(&request, Unsent::default()),
+                Renderer::new("m", Format::Schema).body(&request, Unsent::default())
+            );
         }
     }
 }

@@ -156,7 +156,12 @@ impl Step {
             [] if self.stall => {}
             [] => return Err("says nothing: give it one of `answer`, `calls`, `text`, `raw`, `fail` or `stall`".to_owned()),
             [_] => {}
-            several => return Err(format!("has `{}`: keep one of them, and make a step of its own of each other", several.join("` and `"))),
+            several => {
+                return Err(format!(
+                    "has `{}`: keep one of them, and make a step of its own of each other",
+                    several.join("` and `")
+                ));
+            }
         }
         if self.calls.as_ref().is_some_and(Vec::is_empty) {
             return Err("has an empty list of `calls`: name a call, or use `text`".to_owned());

@@ -71,7 +71,8 @@ impl ScriptedBackend {
         let (number, call) = self.advance(is_native);
         let Some(step) = self.steps.get(number) else {
             let steps = self.steps.len();
-            return self.broken(&format!("it has {steps} step(s), and reply {} was asked for: add a step", number.saturating_add(1)));
+            return self
+                .broken(&format!("it has {steps} step(s), and reply {} was asked for: add a step", number.saturating_add(1)));
         };
         let said = match say(step, call, number, &request) {
             Ok(said) => said,
@@ -83,7 +84,8 @@ impl ScriptedBackend {
         if let Some(fail) = &step.fail {
             let words = server_words(&fail.message);
             let separator = if words.is_empty() { "" } else { ": " };
-            let detail = format!("The scripted model {} answered {}{separator}{}.", self.model, fail.status, words.trim_end_matches('.'));
+            let detail =
+                format!("The scripted model {} answered {}{separator}{}.", self.model, fail.status, words.trim_end_matches('.'));
             let kind = if is_context_overflow(&fail.message) { FailureKind::ContextOverflow } else { FailureKind::Status };
             return failed(with_status(kind, fail.status, None, detail, fail.message.clone()));
         }
@@ -109,7 +111,8 @@ impl ScriptedBackend {
             let is_empty = said.text.is_empty() && said.calls.is_empty();
             let mut reply = over(if is_empty { ReplyEnd::Failed } else { ReplyEnd::Cut }, said, step);
             reply.reply.finish = None;
-            let trouble = Trouble::new(FailureKind::Broken, format!("The scripted model {} broke off, as its script says.", self.model));
+            let trouble =
+                Trouble::new(FailureKind::Broken, format!("The scripted model {} broke off, as its script says.", self.model));
             reply.reply.detail = Some(trouble.detail);
             reply.failure = Some(trouble.failure);
             return reply;
@@ -171,7 +174,8 @@ fn over(end: ReplyEnd, said: Said, step: &Step) -> ModelReply {
     let is_whole = end == ReplyEnd::Whole;
     let finish = step.finish.clone().unwrap_or_else(|| if said.calls.is_empty() { "stop" } else { "tool_calls" }.to_owned());
     let usage = step.usage.as_ref().filter(|_| is_whole).and_then(|usage| read_usage(&Value::Object(usage.clone()).to_string()));
-    let reply = Reply { end, text: said.text.into(), calls: said.calls, finish: is_whole.then_some(finish), usage, ..Reply::default() };
+    let reply =
+        Reply { end, text: said.text.into(), calls: said.calls, finish: is_whole.then_some(finish), usage, ..Reply::default() };
     ModelReply { reply, ..ModelReply::default() }
 }
 
@@ -252,10 +256,18 @@ fn offered(name: &str, names: &[&str]) -> Result<String, String> {
     if names.contains(&name) {
         return Ok(name.to_owned());
     }
-    let bare = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect::<String>();
+    let bare = |text: &str| {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect::<String>()
+    };
     let wanted = bare(name);
     let same: Vec<&str> = names.iter().copied().filter(|offered| bare(offered) == wanted).collect();
-    let ending = || names.iter().copied().filter(|offered| bare(offered).strip_suffix(&wanted).is_some_and(|front| front.ends_with('_'))).collect();
+    let ending = || {
+        names
+            .iter()
+            .copied()
+            .filter(|offered| bare(offered).strip_suffix(&wanted).is_some_and(|front| front.ends_with('_')))
+            .collect()
+    };
     let found = if same.is_empty() { ending() } else { same };
     match found.as_slice() {
         [] => Ok(name.to_owned()),
@@ -292,7 +304,9 @@ fn cut(said: &Said, bytes: usize) -> Vec<Delta> {
     let mut pieces: Vec<Delta> = fragments(&said.text, bytes).map(|text| Delta::Text(text.to_owned())).collect();
     for (position, call) in said.calls.iter().enumerate() {
         pieces.push(Delta::CallName { position, name: call.name.clone() });
-        pieces.extend(fragments(&call.arguments, bytes).map(|fragment| Delta::CallArguments { position, fragment: fragment.to_owned() }));
+        pieces.extend(
+            fragments(&call.arguments, bytes).map(|fragment| Delta::CallArguments { position, fragment: fragment.to_owned() }),
+        );
     }
     pieces
 }

@@ -38,8 +38,10 @@ impl Talk {
     }
 
     fn request(&self) -> ModelRequest {
-        let declare = |name: &str| FunctionDeclaration { name: name.to_owned(), description: String::new(), parameters: json!({}) };
-        let functions = ["shop_search", "shop_read", "notes_search_notes", "mission_result", "mission_answer"].map(declare).to_vec();
+        let declare =
+            |name: &str| FunctionDeclaration { name: name.to_owned(), description: String::new(), parameters: json!({}) };
+        let functions =
+            ["shop_search", "shop_read", "notes_search_notes", "mission_result", "mission_answer"].map(declare).to_vec();
         ModelRequest {
             ordinal: 1,
             purpose: Purpose::Step,
@@ -148,10 +150,15 @@ async fn the_same_script_plays_as_json() {
 
 #[tokio::test]
 async fn names_are_found_in_a_constraint_too_and_unknown_ones_stay() {
-    let backend = backend(&json!({"steps": [{"calls": [{"name": "weigh"}]}, {"calls": [{"name": "no_such"}]}, {"calls": [{"name": "look.up"}]}]}));
+    let backend = backend(
+        &json!({"steps": [{"calls": [{"name": "weigh"}]}, {"calls": [{"name": "no_such"}]}, {"calls": [{"name": "look.up"}]}]}),
+    );
     let schema = json!({"properties": {"tool": {"enum": ["scale.weigh", "mission_result"]}}});
     for expected in ["scale.weigh", "no_such", "look.up"] {
-        let request = ModelRequest { constraint: Some(Constraint { name: "d", schema: Arc::new(schema.clone()) }), ..Talk::new(false, false).request() };
+        let request = ModelRequest {
+            constraint: Some(Constraint { name: "d", schema: Arc::new(schema.clone()) }),
+            ..Talk::new(false, false).request()
+        };
         let (reply, _) = ask(&backend, request).await;
         assert_eq!(reply.reply.text.as_str(), format!(r#"{{"tool":"{expected}","arguments":{{}}}}"#));
     }

@@ -40,7 +40,9 @@ pub enum ModelError {
         place: &'static str,
     },
     /// The hosted service, without a key.
-    #[error("no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)")]
+    #[error(
+        "no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)"
+    )]
     NoKey,
     /// The hosted service without a key, where seed 2 would hop to mistral.
     #[error(
@@ -63,7 +65,9 @@ pub enum ModelError {
         problem: String,
     },
     /// The HTTP client cannot be made.
-    #[error("no connection to {server} can be set up ({problem}): for https this machine needs its package of root certificates (ca-certificates), or SSL_CERT_FILE")]
+    #[error(
+        "no connection to {server} can be set up ({problem}): for https this machine needs its package of root certificates (ca-certificates), or SSL_CERT_FILE"
+    )]
     Client {
         /// The server.
         server: String,
@@ -194,7 +198,8 @@ pub fn plan(choice: &ModelChoice) -> Result<ModelPlan, ModelError> {
             let Some(key) = variable("OPENAI_API_KEY") else {
                 return Err(if variable("MISTRAL_API_KEY").is_some() { ModelError::NoKeyButMistral } else { ModelError::NoKey });
             };
-            let base = Endpoint::parse(OPENAI_BASE).map_err(|problem| ModelError::BadBase { variable: "the built-in base URL", problem })?;
+            let base = Endpoint::parse(OPENAI_BASE)
+                .map_err(|problem| ModelError::BadBase { variable: "the built-in base URL", problem })?;
             openai(OpenAiKind::Hosted, base, Some(key), Some(model.unwrap_or_else(|| OPENAI_MODEL.to_owned())))
         }
         Provider::Scripted => {
@@ -218,7 +223,12 @@ fn openai(kind: OpenAiKind, base: Endpoint, key: Option<&str>, model: Option<Str
         return Err(ModelError::BadKey { variable: kind.key_variable() });
     }
     let base_url = Some(base.shown());
-    Ok(ModelPlan { provider: kind.provider(), model: model.clone(), base_url, source: Source::OpenAi(OpenAiSettings { kind, base, key, model }) })
+    Ok(ModelPlan {
+        provider: kind.provider(),
+        model: model.clone(),
+        base_url,
+        source: Source::OpenAi(OpenAiSettings { kind, base, key, model }),
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +305,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_is_refused_with_its_fix() {
-        let refused = |provider: Option<&str>, environment: &[(&str, &str)]| plan(&choice(provider, environment)).unwrap_err().to_string();
+        let refused =
+            |provider: Option<&str>, environment: &[(&str, &str)]| plan(&choice(provider, environment)).unwrap_err().to_string();
         insta::assert_snapshot!(refused(None, &[]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");
         insta::assert_snapshot!(refused(Some("openai"), &[("OPENAI_API_KEY", " ")]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");
         insta::assert_snapshot!(refused(None, &[("MISTRAL_API_KEY", "k")]), @"no model can be asked: OPENAI_API_KEY is not set, and mistral, for which MISTRAL_API_KEY is set, has not landed in this build. Set OPENAI_API_KEY, or ask a server of your own with --provider local (LOCAL_API_BASE)");
@@ -325,7 +336,8 @@ mod tests {
 
     #[test]
     fn nothing_that_is_shown_holds_a_credential() {
-        let choice = choice(Some("local"), &[("LOCAL_API_BASE", "http://me:pa55word@h/v1?key=abc"), ("LOCAL_API_KEY", "sk-dummy-key\n")]);
+        let choice =
+            choice(Some("local"), &[("LOCAL_API_BASE", "http://me:pa55word@h/v1?key=abc"), ("LOCAL_API_KEY", "sk-dummy-key\n")]);
         let plan = plan(&choice).unwrap();
         assert_eq!(plan.base_url.as_deref(), Some("http://h/v1"));
         let shown = format!("{choice:?} {plan:?}");

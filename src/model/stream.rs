@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::calls::{Calls, Members, text};
-use super::json_text::JsonText;
 use super::failure::{Failure, FailureKind, Trouble, is_context_overflow, server_words};
+use super::json_text::JsonText;
 use super::think::{Rest, ThinkFilter, behind_lone_closing};
 use super::usage::read_usage;
 use super::{Delta, ModelReply};
@@ -92,7 +92,8 @@ impl ReplyFold {
         } else if !self.completion(data) {
             self.unreadable = self.unreadable.saturating_add(1);
             if self.unreadable > MODEL_UNREADABLE_EVENTS {
-                let detail = format!("sends events that are no part of a completion; the last one begins: {}", server_words(data));
+                let detail =
+                    format!("sends events that are no part of a completion; the last one begins: {}", server_words(data));
                 self.trouble = Some(Trouble::new(FailureKind::Unreadable, detail));
             }
         }
@@ -160,7 +161,9 @@ impl ReplyFold {
     }
 
     fn piece(&mut self, piece: &Members<'_>) {
-        if let Some(said) = piece.get("content").and_then(|content| self.content.read(content.get()).or_else(|| parts_text(content))) {
+        if let Some(said) =
+            piece.get("content").and_then(|content| self.content.read(content.get()).or_else(|| parts_text(content)))
+        {
             let before = self.text.len();
             self.think.push(&said, &mut self.text);
             if let Some(added) = self.text.get(before..)
@@ -251,11 +254,17 @@ impl ReplyFold {
         };
         let (calls, doubled) = self.calls.finish();
         if doubled > 0 {
-            observed.push(observe("arguments_doubled", format!("{server} sent the arguments of {doubled} call(s) twice; they were taken once.")));
+            observed.push(observe(
+                "arguments_doubled",
+                format!("{server} sent the arguments of {doubled} call(s) twice; they were taken once."),
+            ));
         }
         if self.unreadable > 0 {
             let count = self.unreadable;
-            observed.push(observe("stream_noise", format!("{server} sent {count} event(s) that are no part of a completion; they were skipped.")));
+            observed.push(observe(
+                "stream_noise",
+                format!("{server} sent {count} event(s) that are no part of a completion; they were skipped."),
+            ));
         }
         let reply = Reply {
             end,
@@ -320,8 +329,11 @@ pub fn observe(what: &str, detail: String) -> Observed {
 /// The text of a `content` that is a list of parts, of which those of text count.
 fn parts_text(content: &RawValue) -> Option<String> {
     let parts: Vec<BTreeMap<String, Value>> = serde_json::from_str(content.get()).ok()?;
-    let said: String =
-        parts.iter().filter(|part| part.get("type").is_none_or(|kind| kind == "text")).filter_map(|part| part.get("text")?.as_str()).collect();
+    let said: String = parts
+        .iter()
+        .filter(|part| part.get("type").is_none_or(|kind| kind == "text"))
+        .filter_map(|part| part.get("text")?.as_str())
+        .collect();
     Some(said)
 }
 

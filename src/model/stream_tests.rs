@@ -44,7 +44,8 @@ fn read(bytes: &[u8]) -> (ModelReply, Vec<Delta>) {
 
 /// A reply on one line: its end, finish, text and calls.
 fn shown(reply: &ModelReply) -> String {
-    let calls: Vec<String> = reply.reply.calls.iter().map(|call| format!("{}:{}({})", call.id, call.name, call.arguments)).collect();
+    let calls: Vec<String> =
+        reply.reply.calls.iter().map(|call| format!("{}:{}({})", call.id, call.name, call.arguments)).collect();
     let finish = reply.reply.finish.as_deref().unwrap_or("-");
     format!("{:?} {finish} {:?} [{}]", reply.reply.end, reply.reply.text.as_str(), calls.join(", "))
 }
@@ -104,7 +105,12 @@ fn reasoning_is_kept_out_of_the_text() {
 fn failures_inside_a_fine_answer_are_told() {
     for (name, end, kind, detail) in [
         ("error-after-text", ReplyEnd::Cut, FailureKind::Reported, "The server reported a failure in its reply: quota exceeded."),
-        ("error-field", ReplyEnd::Failed, FailureKind::ContextOverflow, "The server reported a failure in its reply: the request exceeds the available context size."),
+        (
+            "error-field",
+            ReplyEnd::Failed,
+            FailureKind::ContextOverflow,
+            "The server reported a failure in its reply: the request exceeds the available context size.",
+        ),
     ] {
         let (reply, _) = read(&stream(name));
         assert_eq!((reply.reply.end, reply.failure.unwrap().kind, reply.reply.detail.as_deref()), (end, kind, Some(detail)));
@@ -180,7 +186,13 @@ fn what_cannot_be_read_is_skipped_counted_and_bounded() {
 fn odd_contents_are_read() {
     let reply = |delta: &str| {
         let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
-        shown(&read(&of(&[&chunk, r#"{"choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{},"finish_reason":"stop"}]}"#])).0)
+        shown(
+            &read(&of(&[
+                &chunk,
+                r#"{"choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            ]))
+            .0,
+        )
     };
     insta::assert_snapshot!(reply(r#"{"content":[{"type":"text","text":"a"},{"type":"image","url":"x"},{"type":"text","text":"b"}]}"#), @r#"Whole stop "ab" []"#);
     insta::assert_snapshot!(reply(r#"{"content":null,"refusal":"I cannot."}"#), @r#"Whole stop "I cannot." []"#);

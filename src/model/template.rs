@@ -74,9 +74,9 @@ pub fn fill_value(value: &Value, results: &[&str]) -> Result<Value, String> {
             _ => Value::String(fill(text, results)?),
         },
         Value::Array(list) => Value::Array(list.iter().map(|value| fill_value(value, results)).collect::<Result<_, _>>()?),
-        Value::Object(object) => {
-            Value::Object(object.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, results)?))).collect::<Result<_, String>>()?)
-        }
+        Value::Object(object) => Value::Object(
+            object.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, results)?))).collect::<Result<_, String>>()?,
+        ),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     })
 }
@@ -91,7 +91,8 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
         if !before.is_empty() {
             pieces.push(Piece::Text(before));
         }
-        let placeholder = read(inner).map_err(|problem| format!("has the placeholder `{{{{result{}}}}}`: {problem}", one_line(inner)))?;
+        let placeholder =
+            read(inner).map_err(|problem| format!("has the placeholder `{{{{result{}}}}}`: {problem}", one_line(inner)))?;
         pieces.push(Piece::Placeholder(placeholder));
         rest = after;
     }
@@ -116,7 +117,11 @@ fn read(text: &str) -> Result<Placeholder<'_>, String> {
         None if number.is_empty() => None,
         None => return Err("behind `result` stands .N, #/pointer or nothing".to_owned()),
         Some(digits) => Some(
-            digits.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{digits}` is no number of a result; they are counted from 1"))?,
+            digits
+                .parse()
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| format!("`{digits}` is no number of a result; they are counted from 1"))?,
         ),
     };
     if let Some(pointer) = pointer.filter(|pointer| !pointer.is_empty() && !pointer.starts_with('/')) {
@@ -134,7 +139,8 @@ fn value_of(placeholder: &Placeholder<'_>, results: &[&str]) -> Result<Value, St
     let value = match placeholder.pointer {
         None => Value::String((*text).to_owned()),
         Some(pointer) => {
-            let whole = json_in(text).ok_or_else(|| problem(&format!("there is no JSON in the result, which begins: {}", one_line(text))))?;
+            let whole = json_in(text)
+                .ok_or_else(|| problem(&format!("there is no JSON in the result, which begins: {}", one_line(text))))?;
             whole.pointer(pointer).cloned().ok_or_else(|| problem("there is nothing at that place in the result"))?
         }
     };

@@ -167,7 +167,10 @@ mod tests {
 
     #[test]
     fn reasoning_that_never_ends_is_kept_and_told() {
-        assert_eq!(read(&["<think>plan and ", "Answer 4"]), (String::new(), Rest::Unclosed("<think>plan and Answer 4".to_owned())));
+        assert_eq!(
+            read(&["<think>plan and ", "Answer 4"]),
+            (String::new(), Rest::Unclosed("<think>plan and Answer 4".to_owned()))
+        );
     }
 
     #[test]

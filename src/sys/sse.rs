@@ -213,7 +213,10 @@ mod tests {
 
     #[test]
     fn unknown_fields_are_handed_out_whole() {
-        assert_eq!(split(&[b"error: {\"message\":\"no\"}\n\n{\"error\":1}\ndata: a\n\n"]), ["stray error: {\"message\":\"no\"}", "stray {\"error\":1}", "|a"]);
+        assert_eq!(
+            split(&[b"error: {\"message\":\"no\"}\n\n{\"error\":1}\ndata: a\n\n"]),
+            ["stray error: {\"message\":\"no\"}", "stray {\"error\":1}", "|a"]
+        );
     }
 
     #[test]

@@ -12,7 +12,15 @@
 //! A reply is streamed when its request asks for a stream, and one JSON text otherwise. Calls and answers are said in the protocol of the request: with the
 //! declared function whose name fits, or as JSON text where no function is declared. Nothing here sleeps to wait for anything: waiting is for
 //! events, and bounded.
-#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -26,8 +34,8 @@ use serde_json::{Value, json};
 #[path = "model_server/answer.rs"]
 mod answer;
 
-use answer::{End, bytes_of};
 pub use answer::{Answer, answers, calls, events, hangs_up, page, recorded, resets, says, stalls, status};
+use answer::{End, bytes_of};
 
 /// How long anything is waited for before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -237,12 +245,17 @@ fn serve(stream: TcpStream, number: usize, shared: &Shared) {
         let is_chat = request.path.split('?').next().is_some_and(|path| path.ends_with("/chat/completions"));
         let answer = {
             let mut state = shared.lock();
-            if is_chat { state.story.pop_front().unwrap_or_else(exhausted) } else { state.models.clone().unwrap_or_else(one_model) }
+            if is_chat {
+                state.story.pop_front().unwrap_or_else(exhausted)
+            } else {
+                state.models.clone().unwrap_or_else(one_model)
+            }
         };
         // Bytes that were not read when a socket is closed make it a reset: the last one stays where it is.
         if has_body {
             let mut last = [0];
-            let is_read = if answer.end == End::Reset { stream.peek(&mut last).is_ok() } else { reader.read_exact(&mut last).is_ok() };
+            let is_read =
+                if answer.end == End::Reset { stream.peek(&mut last).is_ok() } else { reader.read_exact(&mut last).is_ok() };
             if !is_read {
                 return;
             }

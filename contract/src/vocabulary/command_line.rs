@@ -181,9 +181,7 @@ pub const FLAGS: &[Flag] = &[
     // the tools
     taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
     taking("--mcp-url", "[NAME=]URL", "(none)", Later, "A tool server to reach.").env("MCP_URL").repeatable(),
-    taking("--mcp-token", "TOKEN", "(none)", Later, "The credential of the URL in the same place.")
-        .env("MCP_TOKEN")
-        .repeatable(),
+    taking("--mcp-token", "TOKEN", "(none)", Later, "The credential of the URL in the same place.").env("MCP_TOKEN").repeatable(),
     taking("--mcp-timeout", "SECONDS", "30", Landed, "How long a tool server may take to come up and to answer.")
         .env("MCP_TIMEOUT_S"),
     taking("--mcp-optional", "NAME", "(none)", Landed, "The run goes on without this server.").repeatable().ours(),
@@ -266,7 +264,8 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_STREAM", Landed, "on", "`off`, `0`, `false`, `no` or `none` is `--no-stream`."),
     variable("MISSION_SKILL", Landed, "(unset)", "`--skill`."),
     variable("MISSION_EVENTS", Landed, "(unset)", "`--events`."),
-    variable("MISSION_RUNS", Landed, ".mission/runs", "Where runs are kept; `none` or `off` keeps none.").aliases(&["JUDAIS_LOBI_RUNS"]),
+    variable("MISSION_RUNS", Landed, ".mission/runs", "Where runs are kept; `none` or `off` keeps none.")
+        .aliases(&["JUDAIS_LOBI_RUNS"]),
     variable("MCP_STDIO", Landed, "(unset)", "One tool server to start, when no server flag is given."),
     variable("MCP_TIMEOUT_S", Landed, "30", "`--mcp-timeout`."),
     variable("MCP_CLIENT_NAME", Landed, "(the program's)", "The name that tool servers are told."),

@@ -36,11 +36,8 @@ const CALL: Field = optional("call", Kind::Count);
 const USAGE: Field = optional("usage", Kind::Record { fields: USAGE_FIELDS });
 const BRANCH: Field = optional("branch", Kind::Text);
 
-const USAGE_FIELDS: &[Field] = &[
-    required("prompt_tokens", Kind::Count),
-    required("completion_tokens", Kind::Count),
-    required("total_tokens", Kind::Count),
-];
+const USAGE_FIELDS: &[Field] =
+    &[required("prompt_tokens", Kind::Count), required("completion_tokens", Kind::Count), required("total_tokens", Kind::Count)];
 
 const USAGE_TOTAL_FIELDS: &[Field] = &[
     required("prompt_tokens", Kind::Count),
@@ -91,8 +88,7 @@ const COMPACTED_FIELDS: &[Field] = &[
     required("dropped_results", Kind::Count),
 ];
 
-const PLAN_FIELDS: &[Field] =
-    &[required("id", Kind::Text), required("goal", Kind::Text), required("rung", Kind::Text)];
+const PLAN_FIELDS: &[Field] = &[required("id", Kind::Text), required("goal", Kind::Text), required("rung", Kind::Text)];
 
 const ARTIFACT_FIELDS: &[Field] = &[required("in", Kind::Texts), required("out", Kind::Texts)];
 
@@ -102,9 +98,7 @@ const CHECK_FIELDS: &[Field] = &[
     required("grounded", Kind::Boolean),
     required(
         "verdict",
-        Kind::Word {
-            words: &["unconfigured", "unsupported", "nothing_considered", "supported", "pass", "fail", "skipped"],
-        },
+        Kind::Word { words: &["unconfigured", "unsupported", "nothing_considered", "supported", "pass", "fail", "skipped"] },
     ),
     required("considered", Kind::Count),
     required("minimum", Kind::Count),
@@ -247,10 +241,7 @@ pub const EVENTS: &[Shape] = &[
         "A model that makes the run wait, and the end of that wait; a healthy run has none.",
         &[
             optional("index", Kind::Count),
-            required(
-                "state",
-                Kind::Word { words: &["cold", "asking", "queued", "loading", "loaded", "failed", "absent"] },
-            ),
+            required("state", Kind::Word { words: &["cold", "asking", "queued", "loading", "loaded", "failed", "absent"] }),
             required("provider", Kind::Text),
             required("model", Kind::Text),
             optional("detail", Kind::Text),
@@ -306,9 +297,5 @@ pub const CONTROL_WORDS: &[Shape] = &[
             ID,
         ],
     ),
-    ours(
-        "steer",
-        "A user turn that does not wait for the step to end.",
-        &[own("text", Kind::Words), ID],
-    ),
+    ours("steer", "A user turn that does not wait for the step to end.", &[own("text", Kind::Words), ID]),
 ];

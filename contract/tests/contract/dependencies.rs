@@ -11,7 +11,18 @@ fn cargo(arguments: &[&str]) -> String {
 
 fn tree(features: &[&str], depth: &str) -> BTreeSet<String> {
     let mut arguments = vec![
-        "tree", "--offline", "-p", "mission-contract", "-e", "normal", "--prefix", "none", "--depth", depth, "--format", "{lib}",
+        "tree",
+        "--offline",
+        "-p",
+        "mission-contract",
+        "-e",
+        "normal",
+        "--prefix",
+        "none",
+        "--depth",
+        depth,
+        "--format",
+        "{lib}",
     ];
     arguments.extend(features);
     cargo(&arguments).lines().map(str::trim).filter(|name| !name.is_empty()).map(ToString::to_string).collect()

@@ -132,10 +132,12 @@ fn the_rows_say_what_the_code_says() {
     let row = |name: &str, cells: &[&str]| {
         let found = page.lines().filter(|line| line.starts_with(&format!("| `{name}`"))).any(|line| {
             let line = line.replace("\\|", "/");
-            cells.iter().all(|cell| line.split('|').any(|part| {
-                let part = part.trim();
-                part == *cell || part.strip_suffix(", ours") == Some(cell) || part.starts_with(&format!("{cell} "))
-            }))
+            cells.iter().all(|cell| {
+                line.split('|').any(|part| {
+                    let part = part.trim();
+                    part == *cell || part.strip_suffix(", ours") == Some(cell) || part.starts_with(&format!("{cell} "))
+                })
+            })
         });
         assert!(found, "CONTRACT.md has no row for `{name}` with {cells:?}");
     };

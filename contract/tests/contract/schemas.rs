@@ -181,11 +181,8 @@ fn lines_of_a_log_are_valid() {
     let validator = jsonschema::validator_for(&schema::one("log-line").unwrap()).unwrap();
     let mut writer = LineWriter::new(ZERO.into());
     let record = serde_json::value::RawValue::from_string(r#"{"event":"step_started","index":0}"#.into()).unwrap();
-    let entries = [
-        Entry::Open(Box::default()),
-        Entry::Reply(Reply { text: "hello".into(), ..Default::default() }),
-        Entry::Record(record),
-    ];
+    let entries =
+        [Entry::Open(Box::default()), Entry::Reply(Reply { text: "hello".into(), ..Default::default() }), Entry::Record(record)];
     for (seq, entry) in (1..).zip(&entries) {
         let mut bytes = Vec::new();
         writer.line(seq, 1, "2026-12-01T00:00:00.000Z", 0, None, entry, &mut bytes).unwrap();

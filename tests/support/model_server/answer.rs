@@ -256,7 +256,9 @@ type Call = (String, String, String);
 fn word(said: &Said, request: &Request) -> (String, Vec<Call>) {
     let functions = request.functions();
     let ordinal = request.messages().len();
-    let call = |position: usize, name: &str, arguments: &Value| (format!("call_{ordinal}_{position}"), spelled(name, &functions), arguments.to_string());
+    let call = |position: usize, name: &str, arguments: &Value| {
+        (format!("call_{ordinal}_{position}"), spelled(name, &functions), arguments.to_string())
+    };
     match said {
         Said::Text(text) => (text.clone(), Vec::new()),
         Said::Answer(text) if functions.is_empty() => (json!({"answer": text}).to_string(), Vec::new()),
@@ -265,9 +267,10 @@ fn word(said: &Said, request: &Request) -> (String, Vec<Call>) {
             let (name, arguments) = calls.first().expect("a call");
             (json!({"tool": name, "arguments": arguments}).to_string(), Vec::new())
         }
-        Said::Calls(calls) => {
-            (String::new(), calls.iter().enumerate().map(|(position, (name, arguments))| call(position, name, arguments)).collect())
-        }
+        Said::Calls(calls) => (
+            String::new(),
+            calls.iter().enumerate().map(|(position, (name, arguments))| call(position, name, arguments)).collect(),
+        ),
     }
 }
 
@@ -276,7 +279,12 @@ fn spelled(name: &str, functions: &[&str]) -> String {
     let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>();
     let wanted = plain(name);
     let fits = |function: &&&str| plain(function) == wanted || plain(function).ends_with(&format!("_{wanted}"));
-    functions.iter().find(|function| **function == name).or_else(|| functions.iter().find(fits)).map_or(name, |function| function).to_owned()
+    functions
+        .iter()
+        .find(|function| **function == name)
+        .or_else(|| functions.iter().find(fits))
+        .map_or(name, |function| function)
+        .to_owned()
 }
 
 fn whole_call(id: &str, name: &str, arguments: &str) -> Value {
@@ -285,7 +293,8 @@ fn whole_call(id: &str, name: &str, arguments: &str) -> Value {
 
 fn chunks(text: &str, calls: &[Call], finish: &str, fragment: usize) -> Vec<String> {
     let chunk = |delta: Value, finish: Option<&str>| {
-        json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}).to_string()
+        json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+            .to_string()
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": null}), None)];
     events.extend(pieces(text, fragment).into_iter().map(|piece| chunk(json!({"content": piece}), None)));

@@ -1,0 +1,53 @@
+//! What the engine wants done. The driver does it, in this order, and nothing else.
+
+use mission_contract::event::{Event, Outcome};
+use mission_contract::log::{Ask, Intent};
+
+use super::request::{ModelRequest, ToolDispatch};
+
+/// One thing to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Journal a record and give it to the sinks once it is durable.
+    Emit {
+        /// The record, not redacted.
+        event: Box<Event>,
+        /// The `result` line whose text the record repeats.
+        repeats: Option<u64>,
+    },
+    /// Journal the ask and ask the model; a `reply` follows.
+    Ask {
+        /// The line.
+        ask: Box<Ask>,
+        /// The step it is for.
+        index: u64,
+        /// The request.
+        request: Box<ModelRequest>,
+    },
+    /// Give up the ask in flight; its `reply` follows at once.
+    AbortAsk,
+    /// Journal the intent, wait until it is durable, make the call; a `result` follows.
+    Dispatch {
+        /// The line.
+        intent: Box<Intent>,
+        /// The call.
+        dispatch: Box<ToolDispatch>,
+    },
+    /// Give up the call in flight; its `result` follows at once.
+    CancelCall,
+    /// List every server again; a `catalogue` follows, empty when nothing changed.
+    ListAgain,
+    /// The run is over; `mission_finished` has been emitted.
+    Finish(Ending),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// True when a server or the model failed, or the driver did: the exit code says so.
+    pub failed: bool,
+    /// The signal that ended it.
+    pub signal: Option<String>,
+}

@@ -1,0 +1,200 @@
+//! The tools on offer: their order, their names as functions, their checks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mission_contract::digest::definition_digest;
+use mission_contract::log::{Catalogue, ToolDefinition};
+use serde_json::{Value, json};
+
+use super::arguments::{Compiled, compile};
+use super::names::FunctionNames;
+use super::request::FunctionDeclaration;
+use super::words::{ANSWER_FUNCTION, NO_TOOLS, RESULT_TOOL};
+use super::{mission_result, summary};
+
+/// One tool on offer.
+#[derive(Debug)]
+pub struct Offered {
+    /// Its definition.
+    pub definition: Arc<ToolDefinition>,
+    /// The definition's digest.
+    pub digest: String,
+    check: Option<Result<Compiled, String>>,
+}
+
+/// What a change of the plane changed in the offer.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Full names that joined.
+    pub joined: Vec<String>,
+    /// Full names that left.
+    pub left: Vec<String>,
+    /// Full names whose new definition is not taken up.
+    pub changed: Vec<String>,
+}
+
+/// All tools on offer.
+#[derive(Debug, Default)]
+pub struct Offer {
+    tools: BTreeMap<String, Offered>,
+    /// The manifest's order; without a manifest the order is the names'.
+    closed: Option<Vec<String>>,
+    names: FunctionNames,
+}
+
+impl Offer {
+    /// The first offer: all tools, or those that a manifest allows, in its order.
+    pub fn new(tools: &[ToolDefinition], closed: Option<Vec<String>>) -> Self {
+        let mut offer = Self { tools: BTreeMap::new(), closed, names: FunctionNames::default() };
+        offer.names.assign(RESULT_TOOL);
+        for definition in tools {
+            offer.join(definition);
+        }
+        for name in offer.order() {
+            offer.names.assign(&name);
+        }
+        offer
+    }
+
+    fn join(&mut self, definition: &ToolDefinition) -> bool {
+        let name = definition.full_name();
+        if self.closed.as_ref().is_some_and(|closed| !closed.contains(&name)) || self.tools.contains_key(&name) {
+            return false;
+        }
+        let offered = Offered { definition: Arc::new(definition.clone()), digest: definition_digest(definition), check: None };
+        self.tools.insert(name, offered);
+        true
+    }
+
+    /// Applies a change: new tools join only where no manifest closes the set, vanished ones leave, a changed definition is not taken up.
+    pub fn apply(&mut self, change: &Catalogue) -> Change {
+        let mut applied = Change::default();
+        for name in &change.removed {
+            if self.tools.remove(name).is_some() {
+                applied.left.push(name.clone());
+            }
+        }
+        if self.closed.is_none() {
+            for definition in &change.tools {
+                if self.join(definition) {
+                    let name = definition.full_name();
+                    self.names.assign(&name);
+                    applied.joined.push(name);
+                }
+            }
+        }
+        for definition in &change.changed {
+            let name = definition.full_name();
+            if self.tools.get(&name).is_some_and(|tool| tool.digest != definition_digest(definition)) {
+                applied.changed.push(name);
+            }
+        }
+        applied
+    }
+
+    fn order(&self) -> Vec<String> {
+        match &self.closed {
+            Some(closed) => closed.iter().filter(|name| self.tools.contains_key(*name)).cloned().collect(),
+            None => self.tools.keys().cloned().collect(),
+        }
+    }
+
+    /// The names on offer in their order, `mission_result` last.
+    pub fn catalogue(&self) -> Vec<String> {
+        let mut names = self.order();
+        names.push(RESULT_TOOL.to_owned());
+        names
+    }
+
+    /// The tool's full name for a name as a model spelt it: the full name, or the function's.
+    pub fn resolve(&self, name: &str) -> Option<String> {
+        let known = |name: &str| name == RESULT_TOOL || self.tools.contains_key(name);
+        if known(name) {
+            return Some(name.to_owned());
+        }
+        self.names.tool(name).filter(|tool| known(tool)).map(str::to_owned)
+    }
+
+    /// The tool of a full name.
+    pub fn tool(&self, name: &str) -> Option<&Offered> {
+        self.tools.get(name)
+    }
+
+    /// The function's name of a tool.
+    pub fn function<'a>(&'a self, tool: &'a str) -> &'a str {
+        self.names.function(tool).unwrap_or(tool)
+    }
+
+    /// What is wrong with arguments: `Err` when the tool's schema cannot be used at all.
+    ///
+    /// # Errors
+    /// Why the tool cannot be used, as a sentence's end.
+    pub fn fault(&mut self, name: &str, arguments: &Value) -> Result<Option<String>, String> {
+        let Some(tool) = self.tools.get_mut(name) else { return Ok(None) };
+        let schema = &tool.definition.input_schema;
+        match tool.check.get_or_insert_with(|| compile(schema)) {
+            Ok(compiled) => Ok(compiled.fault(arguments)),
+            Err(problem) => Err(problem.clone()),
+        }
+    }
+
+    /// The arguments of a tool in one line.
+    pub fn summary(&self, name: &str) -> String {
+        self.tools.get(name).map_or_else(String::new, |tool| summary::arguments(&tool.definition.input_schema))
+    }
+
+    /// The catalogue as the prompt shows it; `function_names` where the model calls functions.
+    pub fn text(&self, function_names: bool) -> String {
+        let result_schema = mission_result::schema();
+        let mut lines = Vec::new();
+        for name in self.catalogue() {
+            let (description, schema) = match self.tools.get(&name) {
+                Some(tool) => (tool.definition.description.as_str(), &tool.definition.input_schema),
+                None => (mission_result::DESCRIPTION, &result_schema),
+            };
+            let shown = if function_names { self.function(&name) } else { &name };
+            lines.push(format!("- {shown}: {description}"));
+            let summary = summary::arguments(schema);
+            if !summary.is_empty() {
+                lines.push(format!("    arguments: {summary}"));
+            }
+        }
+        if lines.is_empty() { NO_TOOLS.to_owned() } else { lines.join("\n") }
+    }
+
+    /// The functions of the `native` protocol, in the catalogue's order, the answer last.
+    pub fn functions(&self) -> Vec<FunctionDeclaration> {
+        let mut functions: Vec<FunctionDeclaration> = self
+            .catalogue()
+            .into_iter()
+            .map(|name| match self.tools.get(&name) {
+                Some(tool) => FunctionDeclaration {
+                    name: self.function(&name).to_owned(),
+                    description: tool.definition.description.clone(),
+                    parameters: parameters(&tool.definition.input_schema),
+                },
+                None => FunctionDeclaration {
+                    name: RESULT_TOOL.to_owned(),
+                    description: mission_result::DESCRIPTION.to_owned(),
+                    parameters: mission_result::schema(),
+                },
+            })
+            .collect();
+        functions.push(FunctionDeclaration {
+            name: ANSWER_FUNCTION.to_owned(),
+            description: "Finish: give your whole answer. Call it alone.".to_owned(),
+            parameters: answer_schema(),
+        });
+        functions
+    }
+}
+
+/// The schema of the answer function's arguments.
+pub fn answer_schema() -> Value {
+    json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+}
+
+fn parameters(schema: &Value) -> Value {
+    if schema.is_object() { schema.clone() } else { json!({"type": "object", "properties": {}}) }
+}
