@@ -40,9 +40,11 @@ limits! {
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
+    LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
+    FIFO_READER_MS = 30_000, "ms", "how long the door waits for somebody to open the FIFO behind --events";
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
