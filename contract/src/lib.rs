@@ -1,17 +1,23 @@
 //! The wire and the log of `mission`, and nothing else: a consumer can depend on this crate alone.
 //!
-//! * [`event`]: the records of the event stream (`--events`), one JSON object a line.
-//! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope, kinds and chain.
+//! * [`event`]: the records of the event stream (`--events`), one JSON object a line; [`visit`]: their texts.
+//! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope and kinds; [`line`]: writing, reading and chaining them.
 //! * [`spec`]: what a run was asked to do, as the journal's `open` line keeps it.
 //! * [`text`]: the one string type that may be large and shared.
+//! * [`canonical`]: the one form of a JSON value that digests are taken over; [`digest`]: those digests.
 //!
 //! The crate does no I/O.
 #![deny(missing_docs)]
 
+pub mod canonical;
+mod canonical_syntax;
+pub mod digest;
 pub mod event;
+pub mod line;
 pub mod log;
 pub mod spec;
 pub mod text;
+pub mod visit;
 
 /// Version of the event stream: rides every `mission_started`. Only a breaking change raises it.
 pub const SCHEMA_VERSION: u32 = 1;

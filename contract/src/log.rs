@@ -13,6 +13,8 @@ use crate::event::{Arguments, Usage};
 use crate::spec::Spec;
 use crate::text::Text;
 
+pub use crate::line::{ChainVerifier, Line, LineProblem, LineWriter, PutBackProblem, parse_line, put_back};
+
 /// The kinds of line: exactly one stands in a line, under its name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -46,6 +48,28 @@ pub enum Entry {
     Intent(Intent),
     /// Output: a record of the event stream, redacted, as it goes out.
     Record(Box<RawValue>),
+}
+
+impl Entry {
+    /// The name that it stands under in a line.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Entry::Open(_) => "open",
+            Entry::Writer(_) => "writer",
+            Entry::Leg(_) => "leg",
+            Entry::Catalogue(_) => "catalogue",
+            Entry::Reply(_) => "reply",
+            Entry::Result(_) => "result",
+            Entry::Control(_) => "control",
+            Entry::Decision(_) => "decision",
+            Entry::Timer(_) => "timer",
+            Entry::Observed(_) => "observed",
+            Entry::Closed(_) => "closed",
+            Entry::Ask(_) => "ask",
+            Entry::Intent(_) => "intent",
+            Entry::Record(_) => "record",
+        }
+    }
 }
 
 /// `open`.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 /// A string that is cheap to share, or (in a log only) a pointer to the `result` line that holds it.
 ///
 /// On the wire it is always a string. In a log, a text over [`DEDUPLICATED_BYTES`] that a `record` repeats
 /// from a `result` is written as `{"$of": seq}`; readers put it back before anything leaves the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Text {
     /// The text itself.
@@ -31,6 +32,43 @@ impl Text {
             Text::Inline(text) => text,
             Text::Of { .. } => "",
         }
+    }
+}
+
+/// By hand rather than derived: an untagged enum would copy a large text twice.
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a string, or an object with `$of` alone")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
+                Ok(Text::Inline(Arc::from(text)))
+            }
+
+            fn visit_string<E: de::Error>(self, text: String) -> Result<Text, E> {
+                Ok(Text::Inline(Arc::from(text)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
+                match map.next_key::<String>()?.as_deref() {
+                    Some("$of") => {}
+                    _ => return Err(de::Error::missing_field("$of")),
+                }
+                let seq = map.next_value()?;
+                match map.next_key::<String>()? {
+                    None => Ok(Text::Of { seq }),
+                    Some(other) => Err(de::Error::unknown_field(&other, &["$of"])),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
