@@ -46,6 +46,10 @@ limits! {
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
     FIFO_READER_MS = 30_000, "ms", "how long the door waits for somebody to open the FIFO behind --events";
 
+    // ----------------------------------------------------------------- redact
+    SECRET_CHARS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
+    REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
+
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
 
