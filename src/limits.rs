@@ -44,6 +44,14 @@ limits! {
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
+    CONSOLE_TEXT_CHARS = 120, "characters", "what the console shows of one text that is not the answer: one line of a terminal";
+    CONSOLE_REDRAW_MS = 1000, "ms", "how often the live line is redrawn: it counts seconds";
+    CONSOLE_FINISH_MS = 2000, "ms", "how long the end of a run waits for a console that is behind";
+    SINK_QUEUE_RECORDS = 1024, "records", "what one reader may be behind before the run waits for it";
+    SINK_QUEUE_BYTES = 4 * MIB, "bytes", "what one reader may be behind before the run waits for it; a larger record goes through alone";
+    SINK_WRITE_BYTES = 64 * KIB, "bytes", "lines that are written with one call: what a pipe holds";
+    DIAGNOSTIC_BYTES = 4000, "bytes", "one sentence on stderr: less than a pipe takes at once";
+    DIAGNOSTIC_WAIT_MS = 1000, "ms", "how long a sentence waits for stderr before it is dropped";
     FIFO_READER_MS = 30_000, "ms", "how long the door waits for somebody to open the FIFO behind --events";
 
     // ----------------------------------------------------------------- redact
