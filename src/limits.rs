@@ -62,5 +62,7 @@ limits! {
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
 
     // -------------------------------------------------------------------- cli
+    CONFORM_LINE_BYTES = 256 * MIB, "bytes", "one line that `mission conform` reads: as long as a line of a log may be";
+    CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

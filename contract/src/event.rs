@@ -505,7 +505,7 @@ pub struct ModelState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
-    /// What kind of thing happened: a word of [`crate`]'s list of notice codes.
+    /// What kind of thing happened: a word of [`crate::vocabulary::NOTICE_CODES`].
     pub code: String,
     /// In words.
     pub detail: String,

@@ -4,6 +4,8 @@
 //! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope and kinds; [`line`]: writing, reading and chaining them.
 //! * [`spec`]: what a run was asked to do, as the journal's `open` line keeps it.
 //! * [`text`]: the one string type that may be large and shared.
+//! * [`vocabulary`]: events, words, exit codes, flags and variables as data; [`conforms`] holds a record to it.
+//! * `schema` (behind the feature of that name): JSON Schemas of all of it.
 //! * [`canonical`]: the one form of a JSON value that digests are taken over; [`digest`]: those digests.
 //!
 //! The crate does no I/O.
@@ -11,13 +13,17 @@
 
 pub mod canonical;
 mod canonical_syntax;
+pub mod conforms;
 pub mod digest;
 pub mod event;
 pub mod line;
 pub mod log;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod spec;
 pub mod text;
 pub mod visit;
+pub mod vocabulary;
 
 /// Version of the event stream: rides every `mission_started`. Only a breaking change raises it.
 pub const SCHEMA_VERSION: u32 = 1;

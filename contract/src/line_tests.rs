@@ -38,7 +38,7 @@ fn log_of(entries: &[Entry]) -> Vec<Vec<u8>> {
     for (position, entry) in entries.iter().enumerate() {
         let mut out = Vec::new();
         let seq = position as u64 + 1;
-        let branch = (position % 2 == 1).then_some("direct");
+        let branch = (!position.is_multiple_of(2)).then_some("direct");
         writer.line(seq, seq / 3, AT, seq * 10, branch, entry, &mut out).unwrap();
         lines.push(out);
     }

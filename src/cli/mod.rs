@@ -1,1 +1,3 @@
 //! (see the crate's doc)
+
+pub mod contract_verbs;

@@ -1,0 +1,345 @@
+//! The verbs, flags and variables, with what each is when nobody states it.
+
+use serde::Serialize;
+
+use super::Origin;
+
+/// Whether this build does what a name promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It does.
+    Landed,
+    /// It does not yet: refused by name, unless its value is the default.
+    Later,
+    /// It does not yet, and nothing reads it until then: setting it is no mistake (a key of a provider).
+    Unread,
+}
+
+/// A verb: `mission <name>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Verb {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether this build does it.
+    pub status: Status,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// A flag of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Flag {
+    /// Its name, dashes included.
+    pub name: &'static str,
+    /// What stands behind it; absent for a switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<&'static str>,
+    /// The closed list of values that this build takes; empty where any goes.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub words: &'static [&'static str],
+    /// Values of that list that are refused by name until their work lands.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub later_words: &'static [&'static str],
+    /// True when it may be given several times.
+    pub repeatable: bool,
+    /// What holds when neither the flag nor its variable is given: a value, or a word in brackets for what is no value.
+    pub default: &'static str,
+    /// The variable that stands in for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<&'static str>,
+    /// Who promised it first.
+    pub origin: Origin,
+    /// Whether this build does it.
+    pub status: Status,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// A variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Older names that are read when it is unset, in this order.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub aliases: &'static [&'static str],
+    /// What holds when it is unset or blank: a value, or a word in brackets for what is no value.
+    pub default: &'static str,
+    /// Other values that ask for what this build does anyway: accepted even while the rest is refused.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub accepts: &'static [&'static str],
+    /// Who promised it first.
+    pub origin: Origin,
+    /// Whether this build reads it.
+    pub status: Status,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+impl Flag {
+    /// True when a value that was typed says what holds anyway. A switch has no such value.
+    pub fn is_default(&self, value: &str) -> bool {
+        self.value.is_some() && same_value(value, self.default)
+    }
+}
+
+impl Variable {
+    /// True when a value says what holds anyway; a blank one always does.
+    pub fn is_default(&self, value: &str) -> bool {
+        value.trim().is_empty()
+            || same_value(value, self.default)
+            || self.accepts.iter().any(|accepted| same_value(value, accepted))
+    }
+}
+
+/// Values are the same as words (trimmed, in any case) or as numbers.
+fn same_value(left: &str, right: &str) -> bool {
+    let (left, right) = (left.trim(), right.trim());
+    let numbers = left.parse::<f64>().ok().zip(right.parse::<f64>().ok());
+    left.eq_ignore_ascii_case(right) || numbers.is_some_and(|(left, right)| left == right)
+}
+
+use Origin::{Ours, Seed2};
+use Status::{Landed, Later, Unread};
+
+const fn verb(name: &'static str, status: Status, meaning: &'static str) -> Verb {
+    Verb { name, status, meaning }
+}
+
+/// The verbs. With `--mission` on the line none is recognised.
+pub const VERBS: &[Verb] = &[
+    verb("run", Landed, "Carries out an objective: `mission run [flags] -- TEXT`."),
+    verb("demo", Landed, "Carries out a mission with a scripted model and a tool server of its own."),
+    verb("tools", Landed, "Lists the tools that servers offer."),
+    verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
+    verb("contract", Landed, "Prints this vocabulary and the limits."),
+    verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
+    verb("runs", Later, "Lists, shows, verifies and exports runs."),
+    verb("replay", Later, "Runs a recording again and reports drift."),
+    verb("approvals", Later, "Lists and decides approvals."),
+    verb("doctor", Later, "Says what this host can enforce."),
+];
+
+const SWITCH: Flag = Flag {
+    name: "",
+    value: None,
+    words: &[],
+    later_words: &[],
+    repeatable: false,
+    default: "(off)",
+    env: None,
+    origin: Seed2,
+    status: Landed,
+    meaning: "",
+};
+
+const fn switch(name: &'static str, status: Status, meaning: &'static str) -> Flag {
+    Flag { name, status, meaning, ..SWITCH }
+}
+
+const fn taking(name: &'static str, value: &'static str, default: &'static str, status: Status, meaning: &'static str) -> Flag {
+    Flag { name, value: Some(value), default, status, meaning, ..SWITCH }
+}
+
+impl Flag {
+    const fn env(self, name: &'static str) -> Flag {
+        Flag { env: Some(name), ..self }
+    }
+
+    const fn repeatable(self) -> Flag {
+        Flag { repeatable: true, ..self }
+    }
+
+    const fn words(self, words: &'static [&'static str], later_words: &'static [&'static str]) -> Flag {
+        Flag { words, later_words, ..self }
+    }
+
+    const fn ours(self) -> Flag {
+        Flag { origin: Ours, ..self }
+    }
+}
+
+/// The flags of a run.
+pub const FLAGS: &[Flag] = &[
+    switch("--mission", Landed, "The positional is the objective, whatever it says; no verb is recognised."),
+    // the model
+    taking("--provider", "NAME", "(config, else openai)", Landed, "Who answers.")
+        .env("MISSION_PROVIDER")
+        .words(&["local", "openai", "scripted"], &["anthropic", "mistral", "auto"]),
+    taking("--model", "NAME", "(the provider's)", Landed, "The model."),
+    taking("--script", "FILE", "(none)", Landed, "What the scripted provider says.").ours(),
+    taking("--temperature", "NUMBER", "(not sent)", Landed, "Sampling."),
+    taking("--top-p", "NUMBER", "(not sent)", Landed, "Sampling."),
+    taking("--seed", "INTEGER", "(not sent)", Landed, "Sampling."),
+    taking("--protocol", "WORD", "json", Landed, "How the model is spoken to.")
+        .env("MISSION_PROTOCOL")
+        .words(&["json", "native"], &[]),
+    switch("--no-stream", Landed, "Take each reply whole; no fragments of the answer.").env("MISSION_STREAM"),
+    taking("--history", "FILE", "(none)", Later, "Earlier turns that the conversation is seeded with.").env("MISSION_HISTORY"),
+    taking("--personality", "FILE", "(none)", Later, "Who the model is.").env("MISSION_PERSONALITY"),
+    // the tools
+    taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
+    taking("--mcp-url", "[NAME=]URL", "(none)", Later, "A tool server to reach.").env("MCP_URL").repeatable(),
+    taking("--mcp-token", "TOKEN", "(none)", Later, "The credential of the URL in the same place.")
+        .env("MCP_TOKEN")
+        .repeatable(),
+    taking("--mcp-timeout", "SECONDS", "30", Landed, "How long a tool server may take to come up and to answer.")
+        .env("MCP_TIMEOUT_S"),
+    taking("--mcp-optional", "NAME", "(none)", Landed, "The run goes on without this server.").repeatable().ours(),
+    taking("--mcp-env", "[NAME=]VAR", "(none)", Landed, "A variable that the servers, or the one named, may see.")
+        .repeatable()
+        .ours(),
+    taking("--trust-annotations", "NAME", "(none)", Later, "What this server says about its tools loosens rules.")
+        .repeatable()
+        .ours(),
+    switch("--confine-servers", Later, "Tool servers are started in the sandbox.").ours(),
+    taking("--skill", "DIR|FILE", "(none)", Landed, "The manifest that closes the set of tools.").env("MISSION_SKILL"),
+    // the limits
+    taking("--mission-steps", "INTEGER", "0", Landed, "Ceiling on model turns; 0 is none."),
+    taking("--mission-seconds", "SECONDS", "(none)", Later, "Ceiling on time.").env("MISSION_SECONDS"),
+    taking("--max-cost", "AMOUNT", "(none)", Later, "Ceiling on money.").ours(),
+    taking("--grace", "SECONDS", "10", Landed, "How long what is in flight may resist when the run ends.").ours(),
+    // the streams
+    taking("--events", "-|fd:N|PATH", "(none)", Landed, "Where the records go.").env("MISSION_EVENTS"),
+    taking("--control", "-|fd:N|PATH", "(none)", Later, "Where words from outside come from.").env("MISSION_CONTROL"),
+    switch("--control-acks", Later, "Every line of the control channel is answered.").ours(),
+    taking("--tick", "SECONDS", "(none)", Later, "A sign of life at least that often.").ours(),
+    switch("--redact-evidence", Later, "Redact also what is verbatim otherwise.").ours(),
+    taking("--log", "FILE", "(none)", Later, "Diagnostics in detail.").ours(),
+    taking("--exit-codes", "WORD", "(one for every outcome)", Later, "The exit status tells the outcome.")
+        .words(&[], &["outcome"])
+        .ours(),
+    // governance
+    taking("--gate-tool", "NAME", "(none)", Later, "This tool needs a person's approval.").repeatable(),
+    taking("--gate-wait", "SECONDS", "300", Later, "How long a gate waits for a decision.").env("MISSION_GATE_WAIT"),
+    taking("--gate-time", "WORD", "(counted)", Later, "Whether waiting at a gate counts as time.").words(&[], &["free"]).ours(),
+    taking("--approval", "ID", "(none)", Later, "An approved call that this run may make.").env("MISSION_APPROVAL"),
+    taking("--approve", "ID", "(none)", Later, "Approve, and exit."),
+    taking("--refuse", "ID", "(none)", Later, "Refuse, and exit."),
+    taking("--decided-by", "WHO", "(nobody)", Later, "Who approves or refuses."),
+    taking("--note", "TEXT", "(none)", Later, "In their words."),
+    taking("--profile", "NAME", "safe", Later, "What code tools may do.")
+        .env("MISSION_PROFILE")
+        .words(&["safe"], &["dev", "research", "ops", "god"]),
+    taking("--grant", "SCOPE[,SCOPE…]", "(none)", Later, "A scope besides the profile's.").repeatable(),
+    taking("--policy", "FILE", "(none)", Later, "Rules for calls.").ours(),
+    switch("--no-grounding", Later, "The answer is not held against the results.").ours(),
+    switch("--unsandboxed", Later, "Code tools run without a sandbox.").env("MISSION_SANDBOX"),
+    taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
+    taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
+    // carrying on, and other kinds of run
+    taking("--resume", "ID", "(none)", Later, "Carry a run on.").env("MISSION_RESUME"),
+    taking("--replay", "ID|DIR", "(none)", Later, "Run a recording again.").env("MISSION_REPLAY"),
+    taking("--replay-tools", "WORD", "recorded", Later, "Where a replay's results come from.").words(&["recorded"], &["live"]),
+    switch("--swarm", Later, "Plan first, then work in stages.").env("MISSION_SWARM"),
+    switch("--campaign", Later, "Draft a plan from the objective and carry it out."),
+    taking("--campaign-plan", "FILE", "(none)", Later, "Carry this plan out."),
+    switch("--auto-approve", Later, "A campaign's plan needs no approval."),
+];
+
+const VARIABLE: Variable =
+    Variable { name: "", aliases: &[], default: "(unset)", accepts: &[], origin: Seed2, status: Landed, meaning: "" };
+
+const fn variable(name: &'static str, status: Status, default: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, default, status, meaning, ..VARIABLE }
+}
+
+impl Variable {
+    const fn aliases(self, aliases: &'static [&'static str]) -> Variable {
+        Variable { aliases, ..self }
+    }
+
+    const fn accepts(self, accepts: &'static [&'static str]) -> Variable {
+        Variable { accepts, ..self }
+    }
+
+    const fn ours(self) -> Variable {
+        Variable { origin: Ours, ..self }
+    }
+}
+
+/// The variables. A flag beats its variable, a variable its aliases; a blank value is none.
+pub const VARIABLES: &[Variable] = &[
+    variable("MISSION_PROVIDER", Landed, "(unset)", "`--provider`, where no configuration names one.").aliases(&["ELF_PROVIDER"]),
+    variable("MISSION_PROTOCOL", Landed, "json", "`--protocol`."),
+    variable("MISSION_STREAM", Landed, "on", "`off`, `0`, `false`, `no` or `none` is `--no-stream`."),
+    variable("MISSION_SKILL", Landed, "(unset)", "`--skill`."),
+    variable("MISSION_EVENTS", Landed, "(unset)", "`--events`."),
+    variable("MISSION_RUNS", Landed, ".mission/runs", "Where runs are kept; `none` or `off` keeps none.").aliases(&["JUDAIS_LOBI_RUNS"]),
+    variable("MCP_STDIO", Landed, "(unset)", "One tool server to start, when no server flag is given."),
+    variable("MCP_TIMEOUT_S", Landed, "30", "`--mcp-timeout`."),
+    variable("MCP_CLIENT_NAME", Landed, "(the program's)", "The name that tool servers are told."),
+    variable("LOCAL_API_BASE", Landed, "(unset)", "Base URL of the local model server."),
+    variable("LOCAL_MODEL", Landed, "(the server's first)", "`--model` for the local provider."),
+    variable("LOCAL_API_KEY", Landed, "(unset)", "Key of the local model server, when it wants one."),
+    variable("OPENAI_API_KEY", Landed, "(unset)", "Key of the `openai` provider."),
+    variable("NO_COLOR", Landed, "(unset)", "No colours on a terminal.").ours(),
+    variable("XDG_CONFIG_HOME", Landed, "~/.config", "Where `mission/config.yaml` is looked for.").ours(),
+    variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
+    variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
+    variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
+    variable("MCP_URL", Later, "(unset)", "One tool server to reach, when no server flag is given."),
+    variable("MCP_TOKEN", Later, "(unset)", "The credential of the one URL."),
+    variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
+    variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
+    variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
+    variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
+    variable("MISSION_APPROVAL", Later, "(unset)", "`--approval`."),
+    variable("MISSION_RESUME", Later, "(unset)", "`--resume`."),
+    variable("MISSION_REPLAY", Later, "(unset)", "`--replay`."),
+    variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
+    variable("MISSION_GATE_WAIT", Later, "300", "`--gate-wait`."),
+    variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
+    variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")
+        .aliases(&["JUDAIS_LOBI_SANDBOX"])
+        .accepts(&["none"]),
+    variable("MISSION_AUDIT", Later, "(unset)", "Where the audit file goes; `none` or `off` writes none.")
+        .aliases(&["JUDAIS_LOBI_AUDIT"])
+        .accepts(&["none", "off"]),
+    variable("MISSION_APPROVALS", Later, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
+        .aliases(&["JUDAIS_LOBI_APPROVALS"])
+        .accepts(&["none", "off"]),
+    variable("MISSION_MEMORY", Later, "(unset)", "Where memory is kept; `none` or `off` keeps none.")
+        .aliases(&["JUDAIS_LOBI_MEMORY"])
+        .accepts(&["none", "off"]),
+    variable("MISSION_MEMORY_PRINCIPAL", Later, "default", "Whose memory it is.").aliases(&["JUDAIS_LOBI_MEMORY_PRINCIPAL"]),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_default_is_recognised_however_it_is_spelt() {
+        let flag = |name| crate::vocabulary::flag(name).expect(name);
+        assert!(flag("--gate-wait").is_default("300.0"));
+        assert!(flag("--profile").is_default(" Safe "));
+        assert!(!flag("--profile").is_default("dev"));
+        assert!(!flag("--swarm").is_default(""));
+        let variable = |name| crate::vocabulary::variable(name).expect(name);
+        assert!(variable("JUDAIS_LOBI_AUDIT").is_default("OFF"));
+        assert!(variable("MISSION_SWARM").is_default("0"));
+        assert!(variable("MISSION_RESUME").is_default("  "));
+        assert!(!variable("MISSION_SWARM").is_default("1"));
+    }
+
+    #[test]
+    fn names_are_unique_and_every_flag_s_variable_is_listed() {
+        let mut flags: Vec<&str> = FLAGS.iter().map(|flag| flag.name).collect();
+        let mut variables: Vec<&str> =
+            VARIABLES.iter().flat_map(|variable| variable.aliases.iter().copied().chain([variable.name])).collect();
+        for flag in FLAGS {
+            assert!(flag.env.is_none_or(|name| variables.contains(&name)), "{}", flag.name);
+            assert!(flag.name.starts_with("--") && !flag.meaning.is_empty());
+        }
+        for names in [&mut flags, &mut variables] {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+    }
+}

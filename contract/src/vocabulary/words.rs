@@ -1,0 +1,232 @@
+//! The closed words of the wire and the log, one list a subject.
+
+use serde_json::{Map, Value};
+
+use super::{Bound, ExitCode, LogKind, Term};
+use crate::{canonical, text};
+
+const fn term(name: &'static str, meaning: &'static str) -> Term {
+    Term { name, meaning }
+}
+
+/// How a run ends.
+pub const OUTCOMES: &[Term] = &[
+    term("answered", "It answered."),
+    term("answered_with_caveat", "It answered; the text says what in it is not supported."),
+    term("awaiting_approval", "A call waits for a person; the run can be resumed."),
+    term("budget_exhausted", "A limit was reached; `budget` says which."),
+    term("incomplete", "It ended before an answer: cancelled, failed or killed. The run can be resumed."),
+];
+
+/// Why it ended so; absent otherwise.
+pub const REASONS: &[Term] = &[
+    term("cancelled", "A signal or the control channel asked for it; always with `incomplete`."),
+    term("stuck", "The supervisor saw no progress; with any outcome."),
+];
+
+/// Which limit was reached.
+pub const BUDGETS: &[Term] = &[
+    term("steps", "Model turns."),
+    term("seconds", "Time."),
+    term("tokens", "Tokens."),
+    term("bytes", "Bytes of tool results."),
+    term("cost", "Money; only under --max-cost."),
+];
+
+/// What a model that makes the run wait is doing.
+pub const MODEL_STATES: &[Term] = &[
+    term("cold", "Its server does not list it: it has to be loaded first."),
+    term("asking", "The request went out; never on the stream."),
+    term("queued", "It is busy with others."),
+    term("loading", "It is being loaded."),
+    term("loaded", "It answers again after one of the waiting words."),
+    term("failed", "Its server reported an error."),
+    term("absent", "Its server cannot be reached."),
+];
+
+/// What a row of a grounding report says.
+pub const GROUNDING_VERDICTS: &[Term] = &[
+    term("unconfigured", "This run does not ask for the check."),
+    term("unsupported", "A claim has no support in the results."),
+    term("nothing_considered", "The answer holds nothing that the check looks at."),
+    term("supported", "Every claim is supported."),
+    term("pass", "A critic has no objection."),
+    term("fail", "A critic has one."),
+    term("skipped", "No critic could be asked."),
+];
+
+/// What a supervisor's review says.
+pub const REVIEW_VERDICTS: &[Term] = &[
+    term("progressing", "The run goes on as it was."),
+    term("nudge", "The model is told something."),
+    term("stuck", "The model is asked for the best answer now."),
+    term("replan", "The plan is drawn anew."),
+];
+
+/// What a notice is about. A consumer treats an unknown code like a known one: it shows `detail`.
+pub const NOTICE_CODES: &[Term] = &[
+    term("server_failed", "A tool server did not come up, or is gone."),
+    term("server_noise", "A tool server writes to its standard output what is no message; said once a server."),
+    term("tool_refused", "A tool's definition fails the checks; the tool is not offered."),
+    term("tool_unusable", "A tool's schema cannot be compiled; its calls are refused."),
+    term("list_changed", "Tools joined or left."),
+    term("definition_changed", "A tool's definition changed; this run keeps the one it began with."),
+    term("model_failed", "The model could not be asked, or its reply did not come to its end."),
+    term("constraint_refused", "The model's server refuses to hold replies to a shape; they are only checked."),
+    term("provider_hop", "The provider has no key; the next one is asked."),
+    term("turn_restarted", "A reply broke after some of it was shown; its fragments start over at part 0."),
+    term("journal_failed", "The log cannot be written; nothing more is dispatched."),
+    term("torn_tail", "The log ended in a damaged line, which was moved aside."),
+    term("elicitation_declined", "A tool server asked a person something; it was declined."),
+    term("sampling_declined", "A tool server asked for the model; it was declined."),
+    term("usage_missing", "A model reports no usage; limits count an estimate."),
+];
+
+/// What a run's or a verb's exit status says.
+pub const EXIT_CODES: &[ExitCode] = &[
+    ExitCode { code: "0", of: "run", meaning: "The run came to an outcome, whichever." },
+    ExitCode { code: "1", of: "run", meaning: "Something went wrong that was not handled, or a tool server failed." },
+    ExitCode { code: "2", of: "run", meaning: "Refused at the door: one sentence on stderr, no event, no run directory." },
+    ExitCode { code: "3", of: "run", meaning: "Another process holds the run." },
+    ExitCode { code: "4", of: "run", meaning: "The log could not be written." },
+    ExitCode { code: "128+n", of: "run", meaning: "Wound up by signal n." },
+    ExitCode { code: "0", of: "verb", meaning: "Fine." },
+    ExitCode { code: "1", of: "verb", meaning: "It found something." },
+    ExitCode { code: "2", of: "verb", meaning: "It was asked wrongly." },
+    ExitCode { code: "0", of: "outcome", meaning: "answered" },
+    ExitCode { code: "10", of: "outcome", meaning: "answered_with_caveat" },
+    ExitCode { code: "11", of: "outcome", meaning: "awaiting_approval" },
+    ExitCode { code: "12", of: "outcome", meaning: "budget_exhausted" },
+    ExitCode { code: "13", of: "outcome", meaning: "incomplete" },
+    ExitCode { code: "14", of: "outcome", meaning: "incomplete, cancelled" },
+];
+
+/// The exit statuses as numbers.
+pub mod exit {
+    use crate::event::Outcome;
+
+    /// Fine.
+    pub const FINE: u8 = 0;
+    /// A run: unhandled, or a tool server failed. A verb: it found something.
+    pub const FAILED: u8 = 1;
+    /// Refused at the door; a verb asked wrongly.
+    pub const REFUSED: u8 = 2;
+    /// Another process holds the run.
+    pub const HELD: u8 = 3;
+    /// The log could not be written.
+    pub const JOURNAL_FAILED: u8 = 4;
+    /// Wound up by signal n: this plus n.
+    pub const SIGNAL: u8 = 128;
+
+    /// The status of a run under `--exit-codes outcome`.
+    pub fn of_outcome(outcome: Outcome, cancelled: bool) -> u8 {
+        match outcome {
+            Outcome::Answered => FINE,
+            Outcome::AnsweredWithCaveat => 10,
+            Outcome::AwaitingApproval => 11,
+            Outcome::BudgetExhausted => 12,
+            Outcome::Incomplete if cancelled => 14,
+            Outcome::Incomplete => 13,
+        }
+    }
+}
+
+/// What a driver may rely on about a run's end. The names are those of the harness before.
+pub const EXIT_CLAUSES: &[Term] = &[
+    term("stdout", "Prose for people, never to be parsed; `--events -` silences it."),
+    term("events", "The only channel for machines."),
+    term("silence", "No event at all means failure."),
+    term("finished", "`mission_finished` comes on every way out."),
+    term("sigterm", "The first one winds the run up, then the process ends by it; the second ends it at once."),
+    term("control", "A cancel from the control channel exits 0."),
+    term("diagnostic", "Standard error holds whole sentences, credentials redacted."),
+];
+
+/// Keys that differ between two runs of the same thing: a comparison drops them. The first five are the harness's.
+pub const VOLATILE_KEYS: &[&str] =
+    &["run_id", "elapsed_s", "started_at", "usage", "audit_ref", "log_head", "version", "since_s", "retry_after_s"];
+
+/// Drops the volatile keys of a record.
+pub fn drop_volatile(record: &mut Map<String, Value>) {
+    record.retain(|key, _| !VOLATILE_KEYS.contains(&key.as_str()));
+}
+
+/// Keys of a line of the log, in their order.
+pub const LOG_ENVELOPE: &[Term] = &[
+    term("seq", "Number of the line, from 1."),
+    term("group", "Number of the group that it was synced with; it never falls."),
+    term("at", "When it was written, RFC 3339 UTC with milliseconds; it informs only."),
+    term("ms", "Work time of the run in milliseconds, carried over resumes."),
+    term("branch", "The branch that it belongs to; absent on the main one."),
+    term("prev", "`sum` of the line before; 64 zeros on the first."),
+    term("<kind>", "Exactly one of the kinds."),
+    term("sum", "SHA-256 of the line's bytes before `,\"sum\"`, in hex."),
+];
+
+const fn input(name: &'static str, meaning: &'static str) -> LogKind {
+    LogKind { name, direction: "input", meaning }
+}
+
+const fn output(name: &'static str, meaning: &'static str) -> LogKind {
+    LogKind { name, direction: "output", meaning }
+}
+
+/// The kinds of line of the log.
+pub const LOG_KINDS: &[LogKind] = &[
+    input("open", "What was asked. The first line."),
+    input("writer", "A process took over. The first line of every later stretch."),
+    input("leg", "The model that answers from here on."),
+    input("catalogue", "The tool servers and their tools: whole once, then what changed."),
+    input("reply", "What the model said."),
+    input("result", "How a call came back."),
+    input("control", "A word from outside."),
+    input("decision", "A person's answer."),
+    input("timer", "A timer ran out."),
+    input("observed", "Something the driver saw and the stream must tell."),
+    input("closed", "The run is over without the engine having ended it."),
+    output("ask", "The model is asked."),
+    output("intent", "A call is about to be made."),
+    output("record", "A record of the stream, redacted, as it goes out."),
+];
+
+/// Fields of an approval's file, `<id>.json`; a blank string where one does not apply.
+pub const APPROVAL_FIELDS: &[Term] = &[
+    term("approval_id", "`ap_` and 16 hex digits; the file's name."),
+    term("tool", "The tool's full name."),
+    term("arguments", "The proposed arguments, verbatim."),
+    term("objective", "What the run was asked."),
+    term("run_id", "The run."),
+    term("reason", "Why it waits."),
+    term("state", "Where it stands."),
+    term("requested_at", "When it was asked for."),
+    term("decided_at", "When it was decided."),
+    term("decided_by", "Who decided."),
+    term("note", "In their words."),
+    term("spent_at", "When its call was dispatched."),
+    term("why_gated", "What a gate is, for whoever opens the file; nobody reads it back."),
+];
+
+/// States of an approval.
+pub const APPROVAL_STATES: &[Term] = &[
+    term("pending", "Nobody has decided."),
+    term("approved", "The call may be made, once."),
+    term("refused", "It may not."),
+    term("spent", "It was made."),
+    term("abandoned", "Its run ended for good."),
+];
+
+/// Bounds of the contract.
+pub const BOUNDS: &[Bound] = &[
+    Bound {
+        name: "CANONICAL_DEPTH",
+        value: canonical::DEPTH,
+        unit: "levels",
+        reason: "JSON readers commonly stop at 128; eight are left for the record and the line around a value",
+    },
+    Bound {
+        name: "DEDUPLICATED_BYTES",
+        value: text::DEDUPLICATED_BYTES,
+        unit: "bytes",
+        reason: "a text longer than this is stored once in a log; below it a pointer saves little",
+    },
+];
