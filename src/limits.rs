@@ -40,6 +40,14 @@ limits! {
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
+    JOURNAL_QUEUE_ENTRIES = 4096, "entries", "what may wait for the disk before the run waits for it";
+    JOURNAL_QUEUE_BYTES = 32 * MIB, "bytes", "what may wait for the disk before the run waits for it";
+    JOURNAL_GROUP_BYTES = 8 * MIB, "bytes", "what is synced together: more only delays what comes first";
+    JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
+    JOURNAL_STUCK_MS = 5000, "ms", "how long the end of a run waits for its disk after it gave its readers up";
+    RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
+    META_OBJECTIVE_CHARS = 200, "characters", "what a list of runs shows of an objective";
+    META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";
     LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
 
     // ----------------------------------------------------------------- stream

@@ -163,7 +163,7 @@ fn colours_change_nothing_but_the_colours() {
 
 #[test]
 fn other_endings() {
-    let finished = |record| render(false, vec![(0, Event::MissionFinished(record))]);
+    let finished = |record| render(false, vec![(0, Event::MissionFinished(record))]).trim_start().to_owned();
     let budget = BudgetSpent { which: "steps".into(), limit: 5.into(), spent: 5.into() };
     assert_snapshot!(finished(MissionFinished {
         outcome: Outcome::BudgetExhausted,
