@@ -15,10 +15,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) enum Job {
     /// A line of the log.
-    Entry {
-        envelope: Envelope,
-        entry: Entry,
-    },
+    Entry { envelope: Envelope, entry: Entry },
     /// A line of the log that goes to the sinks once it is durable.
     Record {
         envelope: Envelope,

@@ -114,9 +114,7 @@ impl LogReader {
             Bytes::Line => match self.chain.check(&self.buffer) {
                 Ok(line) => return self.good(line).map(Some),
                 Err(
-                    problem @ (LineProblem::UnknownKind { .. }
-                    | LineProblem::Malformed { .. }
-                    | LineProblem::KeyOrder { .. }),
+                    problem @ (LineProblem::UnknownKind { .. } | LineProblem::Malformed { .. } | LineProblem::KeyOrder { .. }),
                 ) => {
                     // Its bytes are those that were summed: somebody wrote it so.
                     let line = self.chain.seq().saturating_add(1);

@@ -177,8 +177,7 @@ fn logs() -> impl Strategy<Value = Log> {
         ".{0,20}".prop_map(|detail| Entry::Observed(Observed { detail, ..Default::default() })),
     ];
     let group = proptest::collection::vec(entry, 1..4);
-    proptest::collection::vec(group, 1..5)
-        .prop_map(|groups| groups.iter().fold(Log::new(), |log, group| log.group(group)))
+    proptest::collection::vec(group, 1..5).prop_map(|groups| groups.iter().fold(Log::new(), |log, group| log.group(group)))
 }
 
 proptest! {

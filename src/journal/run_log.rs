@@ -60,8 +60,7 @@ impl RunLog {
         sinks: Vec<Box<dyn EventSink>>,
     ) -> Result<Self, JournalError> {
         let held = store.create(run_id, &*clock)?;
-        let meta =
-            RunMeta { run_id: held.run_id.clone(), created_at: rfc3339(clock.utc()), ..RunMeta::default() };
+        let meta = RunMeta { run_id: held.run_id.clone(), created_at: rfc3339(clock.utc()), ..RunMeta::default() };
         Self::start(held, (0, digest::ZERO.to_owned()), 1, meta, clock, sinks)
     }
 
@@ -117,10 +116,7 @@ impl RunLog {
             name: held.log_name(),
         };
         let writer = Writer::new(held, head, meta, clock, sinks, queue, sender);
-        std::thread::Builder::new()
-            .name("journal".to_owned())
-            .spawn(move || writer.run(done))
-            .map_err(JournalError::Thread)?;
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run(done)).map_err(JournalError::Thread)?;
         Ok(log)
     }
 
@@ -245,10 +241,7 @@ impl RunLog {
                 None => everything.await.err(),
             };
         }
-        Closing {
-            failed,
-            given_up: given_up.iter().map(|valve| (valve.name().to_owned(), valve.left_out())).collect(),
-        }
+        Closing { failed, given_up: given_up.iter().map(|valve| (valve.name().to_owned(), valve.left_out())).collect() }
     }
 
     fn writer_gone(&self) -> JournalFailed {

@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 
 use mission_contract::event::{AnswerDelta, MissionFinished, Notice, Outcome, StepStarted, ToolResult};
@@ -232,7 +231,7 @@ async fn the_end_of_a_run_gives_up_a_reader_that_takes_nothing_and_the_log_is_co
     let folder = tempfile::tempdir().unwrap();
     let store = RunStore::of(None, folder.path());
     let (reader, writer) = nix::unistd::pipe().unwrap();
-    let output = Output { name: "fd:3".into(), descriptor: OwnedFd::from(writer), standard: false };
+    let output = Output { name: "fd:3".into(), descriptor: writer, standard: false };
     let sink = LineSink::start(output, |_| ()).unwrap();
     let mut log = RunLog::create(&store, "run_1-1", clock(), vec![Box::new(sink)]).unwrap();
     let path = log.folder().unwrap().join("log.ndjson");

@@ -110,9 +110,8 @@ impl RunStore {
         let moment = clock.utc().format("%Y%m%dT%H%M%S").to_string();
         let mut run_id = String::new();
         for _ in 0..limits::RUN_ID_ATTEMPTS {
-            let number = u32::from_be_bytes(
-                random::<4>().map_err(|source| JournalError::place(Path::new("/dev/urandom"), source))?,
-            );
+            let number =
+                u32::from_be_bytes(random::<4>().map_err(|source| JournalError::place(Path::new("/dev/urandom"), source))?);
             run_id = format!("run_{moment}-{number:08x}");
             if !self.run_folder(&run_id).is_some_and(|folder| folder.exists()) {
                 break;
@@ -184,12 +183,7 @@ impl RunStore {
         })?;
         let lock = take_lock(run_id, &folder)?;
         let marker = runs.join(OPEN_FOLDER).join(run_id);
-        Ok(HeldRun {
-            run_id: run_id.to_owned(),
-            log,
-            place: Some(HeldPlace { folder, marker, lock }),
-            unsynced: Vec::new(),
-        })
+        Ok(HeldRun { run_id: run_id.to_owned(), log, place: Some(HeldPlace { folder, marker, lock }), unsynced: Vec::new() })
     }
 }
 

@@ -11,28 +11,24 @@ const BASE: usize = 512;
 /// Bytes of an entry, about.
 pub(super) fn of_entry(entry: &Entry) -> usize {
     let parts = match entry {
-        Entry::Reply(reply) => sum([
-            text(&reply.text),
-            reply.opaque.as_ref().map_or(0, value),
-            sum(reply.calls.iter().map(call)),
-        ]),
+        Entry::Reply(reply) => {
+            sum([text(&reply.text), reply.opaque.as_ref().map_or(0, value), sum(reply.calls.iter().map(call))])
+        }
         Entry::Result(result) => sum([
             text(&result.text),
             result.error.len(),
             result.structured.as_ref().map_or(0, value),
             sum(result.blocks.iter().map(value)),
         ]),
-        Entry::Catalogue(catalogue) => {
-            sum(catalogue.tools.iter().chain(&catalogue.changed).map(|tool| {
-                sum([
-                    tool.description.len(),
-                    value(&tool.input_schema),
-                    tool.output_schema.as_ref().map_or(0, value),
-                    tool.annotations.as_ref().map_or(0, value),
-                    BASE,
-                ])
-            }))
-        }
+        Entry::Catalogue(catalogue) => sum(catalogue.tools.iter().chain(&catalogue.changed).map(|tool| {
+            sum([
+                tool.description.len(),
+                value(&tool.input_schema),
+                tool.output_schema.as_ref().map_or(0, value),
+                tool.annotations.as_ref().map_or(0, value),
+                BASE,
+            ])
+        })),
         Entry::Ask(ask) => sum(ask.adds.iter().map(message)),
         Entry::Intent(intent) => arguments(&intent.arguments),
         Entry::Record(record) => record.get().len(),
@@ -80,12 +76,7 @@ fn call(call: &ReplyCall) -> usize {
 }
 
 fn message(message: &Message) -> usize {
-    sum([
-        BASE,
-        text(&message.content),
-        sum(message.calls.iter().map(call)),
-        message.opaque.as_ref().map_or(0, value),
-    ])
+    sum([BASE, text(&message.content), sum(message.calls.iter().map(call)), message.opaque.as_ref().map_or(0, value)])
 }
 
 fn arguments(arguments: &Arguments) -> usize {

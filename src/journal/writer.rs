@@ -217,9 +217,7 @@ impl Writer {
                 result.output = output;
                 Some(Delivery::new(Arc::new(Event::ToolResult(result))))
             }
-            (_, event, Entry::Record(raw)) => {
-                Some(Delivery::with_line(Arc::new(event), String::from(Box::<str>::from(raw))))
-            }
+            (_, event, Entry::Record(raw)) => Some(Delivery::with_line(Arc::new(event), String::from(Box::<str>::from(raw)))),
             (_, event, _) => Some(Delivery::new(Arc::new(event))),
         }
     }

@@ -171,9 +171,7 @@ impl Values {
 
 fn names_a_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    CREDENTIAL_WORDS.iter().any(|word| {
-        name.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('_'))
-    })
+    CREDENTIAL_WORDS.iter().any(|word| name.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('_')))
 }
 
 /// The forms in which a value can stand in a text: as it is, and as a JSON string has it.

@@ -110,9 +110,8 @@ fn values() -> impl Strategy<Value = Vec<String>> {
 fn texts() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
     values().prop_flat_map(|values| {
         let known = proptest::sample::select(values.clone());
-        let part = (proptest::sample::select(values.clone()), 0..12usize, 0..12usize).prop_map(|(value, skip, take)| {
-            value.chars().skip(skip).take(take).collect::<String>()
-        });
+        let part = (proptest::sample::select(values.clone()), 0..12usize, 0..12usize)
+            .prop_map(|(value, skip, take)| value.chars().skip(skip).take(take).collect::<String>());
         let piece = prop_oneof![known, part, "[abé<>:r]{0,3}", Just("<redacted:K0_KEY>".to_owned())];
         (Just(values), proptest::collection::vec(piece, 0..12))
     })

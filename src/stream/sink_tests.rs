@@ -59,8 +59,7 @@ fn a_record_larger_than_the_queue_goes_through_whole() {
         }
         sink.finish();
     });
-    let lengths: Vec<usize> =
-        BufReader::new(File::from(reader)).lines().map(|line| line.unwrap().matches('n').count()).collect();
+    let lengths: Vec<usize> = BufReader::new(File::from(reader)).lines().map(|line| line.unwrap().matches('n').count()).collect();
     run.join().unwrap();
     let extra = notice(0).line().matches('n').count();
     assert_eq!(lengths, [1, size, 2, size].map(|length| length + extra));

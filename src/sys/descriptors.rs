@@ -179,9 +179,7 @@ impl Inherited {
 
     fn take(&mut self, flag: &str, word: &str, number: RawFd) -> Result<(), DescriptorError> {
         match self.taken.get(&number) {
-            Some(other) => {
-                Err(DescriptorError::Taken { flag: flag.to_owned(), word: word.to_owned(), other: other.clone() })
-            }
+            Some(other) => Err(DescriptorError::Taken { flag: flag.to_owned(), word: word.to_owned(), other: other.clone() }),
             None => {
                 self.taken.insert(number, format!("{flag} {word}"));
                 Ok(())
@@ -197,8 +195,7 @@ impl Inherited {
         let status = fcntl(borrowed, FcntlArg::F_GETFL)
             .map(OFlag::from_bits_retain)
             .map_err(|_| DescriptorError::Closed { flag: flag.to_owned(), number })?;
-        let facts = nix::sys::stat::fstat(borrowed)
-            .map_err(|_| DescriptorError::Closed { flag: flag.to_owned(), number })?;
+        let facts = nix::sys::stat::fstat(borrowed).map_err(|_| DescriptorError::Closed { flag: flag.to_owned(), number })?;
         if facts.st_mode & libc::S_IFMT == libc::S_IFDIR {
             return Err(DescriptorError::Folder { flag: flag.to_owned(), word: word.to_owned() });
         }

@@ -32,11 +32,7 @@ pub fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
             Err(error) => return Err(error),
         }
     }
-    if std::fs::metadata(path)?.is_dir() {
-        Ok(touched)
-    } else {
-        Err(io::Error::from(io::ErrorKind::NotADirectory))
-    }
+    if std::fs::metadata(path)?.is_dir() { Ok(touched) } else { Err(io::Error::from(io::ErrorKind::NotADirectory)) }
 }
 
 /// Opens a file for appending that must not be there yet (0600).

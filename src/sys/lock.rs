@@ -73,8 +73,7 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock, at once or not at all. The file is made (0600) when it is missing.
     pub fn take(path: &Path) -> Result<Self, LockError> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => Ok(Self { file }),
             Err((mut file, Errno::EWOULDBLOCK)) => Err(LockError::Held(read_holder(&mut file))),

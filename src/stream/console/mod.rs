@@ -117,11 +117,8 @@ impl EventSink for Console {
         state.over = true;
         self.shared.changed.notify_all();
         let moment = Duration::from_millis(limits::CONSOLE_FINISH_MS);
-        let _printed = self
-            .shared
-            .changed
-            .wait_timeout_while(state, moment, |state| !state.ended)
-            .unwrap_or_else(PoisonError::into_inner);
+        let _printed =
+            self.shared.changed.wait_timeout_while(state, moment, |state| !state.ended).unwrap_or_else(PoisonError::into_inner);
     }
 }
 

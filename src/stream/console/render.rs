@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use mission_contract::event::{
-    Answer, AnswerDelta, Arguments, Event, GateRequested, Grounding, MissionFinished, MissionStarted, ModelState, Notice, Outcome,
-    ReplyRejected, StepStarted, ToolCall, ToolResult,
+    Answer, AnswerDelta, Arguments, Event, GateRequested, Grounding, MissionFinished, MissionStarted, ModelState, Notice,
+    Outcome, ReplyRejected, StepStarted, ToolCall, ToolResult,
 };
 
 use super::visible;
@@ -62,11 +62,7 @@ impl Item {
 
 impl Called {
     fn of(call: &ToolCall) -> Self {
-        Self {
-            tool: text_of(&call.tool).into_owned(),
-            arguments: short_json(&call.arguments),
-            branch: call.branch.clone(),
-        }
+        Self { tool: text_of(&call.tool).into_owned(), arguments: short_json(&call.arguments), branch: call.branch.clone() }
     }
 }
 
@@ -165,11 +161,7 @@ impl Renderer {
             }
             Event::ModelState(record) => self.model_state(&mut out, record),
             Event::Notice(record) => self.notice(&mut out, record),
-            Event::AnswerDelta(_)
-            | Event::ToolCall(_)
-            | Event::ToolResult(_)
-            | Event::ControlAck(_)
-            | Event::Tick(_) => {}
+            Event::AnswerDelta(_) | Event::ToolCall(_) | Event::ToolResult(_) | Event::ControlAck(_) | Event::Tick(_) => {}
         }
         out
     }
@@ -459,11 +451,7 @@ fn time(ms: u64) -> String {
         0..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{seconds}.{tenth} s"),
         _ => {
-            format!(
-                "{} min {} s",
-                seconds.checked_div(60).unwrap_or_default(),
-                seconds.checked_rem(60).unwrap_or_default()
-            )
+            format!("{} min {} s", seconds.checked_div(60).unwrap_or_default(), seconds.checked_rem(60).unwrap_or_default())
         }
     }
 }

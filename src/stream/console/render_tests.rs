@@ -12,10 +12,7 @@ fn arguments(value: serde_json::Value) -> Arguments {
 
 fn render(colours: bool, records: Vec<(u64, Event)>) -> String {
     let mut renderer = Renderer::new(colours);
-    records
-        .into_iter()
-        .filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event))?, at_ms)))
-        .collect::<String>()
+    records.into_iter().filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event))?, at_ms))).collect::<String>()
 }
 
 fn delta(part: u64, text: &str) -> Event {
@@ -44,13 +41,13 @@ fn run() -> Vec<(u64, Event)> {
         (10, Event::StepStarted(StepStarted { index: 0, ..Default::default() })),
         (
             1000,
-            Event::ReplyRejected(ReplyRejected { problem: "No JSON object was found.\nReply with one.".into(), ..Default::default() }),
+            Event::ReplyRejected(ReplyRejected {
+                problem: "No JSON object was found.\nReply with one.".into(),
+                ..Default::default()
+            }),
         ),
         (1000, Event::StepStarted(StepStarted { index: 1, injected: vec!["hurry up".into()], ..Default::default() })),
-        (
-            2000,
-            Event::ToolCall(ToolCall { index: 1, tool: "mcp.echo".into(), arguments: call("hello"), ..Default::default() }),
-        ),
+        (2000, Event::ToolCall(ToolCall { index: 1, tool: "mcp.echo".into(), arguments: call("hello"), ..Default::default() })),
         (
             2042,
             Event::ToolResult(ToolResult {
@@ -96,12 +93,7 @@ fn run() -> Vec<(u64, Event)> {
         (67_001, delta(1, "hello.")),
         (
             67_002,
-            Event::Grounding(Grounding {
-                ran: true,
-                repairing: true,
-                unsupported: vec!["hello.".into()],
-                ..Default::default()
-            }),
+            Event::Grounding(Grounding { ran: true, repairing: true, unsupported: vec!["hello.".into()], ..Default::default() }),
         ),
         (67_500, delta(0, "It says hi.")),
         (67_501, answer("It says hi.")),
@@ -246,6 +238,9 @@ fn the_live_line_says_what_is_waited_for_and_fits() {
 
 #[test]
 fn sizes_and_times() {
-    assert_eq!([0, 1, 1023, 1024, 1536, 16 * 1024 * 1024].map(size), ["empty", "1 B", "1023 B", "1.0 KiB", "1.5 KiB", "16.0 MiB"]);
+    assert_eq!(
+        [0, 1, 1023, 1024, 1536, 16 * 1024 * 1024].map(size),
+        ["empty", "1 B", "1023 B", "1.0 KiB", "1.5 KiB", "16.0 MiB"]
+    );
     assert_eq!([0, 999, 1250, 59_999, 61_500].map(time), ["0 ms", "999 ms", "1.2 s", "59.9 s", "1 min 1 s"]);
 }
