@@ -45,6 +45,7 @@ limits! {
     JOURNAL_GROUP_BYTES = 8 * MIB, "bytes", "what is synced together: more only delays what comes first";
     JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
     JOURNAL_STUCK_MS = 5000, "ms", "how long the end of a run waits for its disk after it gave its readers up";
+    GIVE_UP_PAUSE_MS = 20, "ms", "between two looks, once the grace is over, whether a reader holds the end of a run up";
     RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
     META_OBJECTIVE_CHARS = 200, "characters", "what a list of runs shows of an objective";
     META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read, Write};
 
 use mission_contract::conforms::conforms_line;
-use mission_contract::vocabulary::{self, Vocabulary, exit};
 use mission_contract::schema as schemas;
+use mission_contract::vocabulary::{self, Vocabulary, exit};
 use serde::Serialize;
 
 use crate::limits;
@@ -85,8 +85,7 @@ struct Whole {
 /// # Errors
 /// An output that fails.
 pub fn contract(out: &mut dyn Write) -> Result<(), ContractVerbError> {
-    let whole =
-        Whole { version: env!("CARGO_PKG_VERSION"), vocabulary: vocabulary::VOCABULARY, limits: limits::TABLE };
+    let whole = Whole { version: env!("CARGO_PKG_VERSION"), vocabulary: vocabulary::VOCABULARY, limits: limits::TABLE };
     let mut text = serde_json::to_string_pretty(&whole)?;
     text.push('\n');
     out.write_all(text.as_bytes())?;
@@ -172,7 +171,8 @@ mod tests {
 
     #[test]
     fn every_problem_has_its_line() {
-        let stream = b"{\"event\":\"step_started\"}\n{\"event\":\"step_started\",\"index\":1}\nnope\n\xff\n{\"event\":\"dream\"}\n";
+        let stream =
+            b"{\"event\":\"step_started\"}\n{\"event\":\"step_started\",\"index\":1}\nnope\n\xff\n{\"event\":\"dream\"}\n";
         let (status, text) = judged(stream);
         assert_eq!(status, 1);
         insta::assert_snapshot!(text, @r"
@@ -232,8 +232,11 @@ mod tests {
         assert_eq!(printed["schema_version"], 1);
         assert_eq!(printed["events"].as_array().unwrap().len(), 14);
         assert_eq!(printed["limits"].as_array().unwrap().len(), limits::TABLE.len());
-        assert_eq!(printed["events"][0]["fields"][0], serde_json::json!({
-            "name": "schema_version", "required": true, "origin": "seed2", "type": "count"
-        }));
+        assert_eq!(
+            printed["events"][0]["fields"][0],
+            serde_json::json!({
+                "name": "schema_version", "required": true, "origin": "seed2", "type": "count"
+            })
+        );
     }
 }

@@ -219,18 +219,12 @@ impl RunLog {
         let everything = self.synced();
         let failure = self.progress.clone();
         self.queue.close();
-        let mut given_up = Vec::new();
         let mut failed = None;
         if let Some(mut done) = self.done.take()
             && tokio::time::timeout(grace, &mut done).await.is_err()
         {
-            for valve in &self.valves {
-                if valve.give_up() {
-                    given_up.push(valve.clone());
-                }
-            }
-            let stuck = Duration::from_millis(limits::JOURNAL_STUCK_MS);
-            if tokio::time::timeout(stuck, done).await.is_err() {
+            let stuck = tokio::time::timeout(Duration::from_millis(limits::JOURNAL_STUCK_MS), self.give_up(done)).await;
+            if stuck.is_err() {
                 failed = Some(JournalFailed { path: self.name.clone(), detail: "its disk does not answer".to_owned() });
             }
         }
@@ -241,7 +235,20 @@ impl RunLog {
                 None => everything.await.err(),
             };
         }
-        Closing { failed, given_up: given_up.iter().map(|valve| (valve.name().to_owned(), valve.left_out())).collect() }
+        let given_up = self.valves.iter().filter(|valve| valve.is_given_up());
+        Closing { failed, given_up: given_up.map(|valve| (valve.name().to_owned(), valve.left_out())).collect() }
+    }
+
+    /// Gives up every reader that something waits for, until the thread has ended. More than once: it may come to wait for
+    /// one only after it has written more.
+    async fn give_up(&self, mut done: oneshot::Receiver<()>) {
+        let pause = Duration::from_millis(limits::GIVE_UP_PAUSE_MS);
+        loop {
+            self.valves.iter().for_each(Valve::give_up);
+            if tokio::time::timeout(pause, &mut done).await.is_ok() {
+                return;
+            }
+        }
     }
 
     fn writer_gone(&self) -> JournalFailed {

@@ -45,10 +45,5 @@ pub trait ModelBackend: Send + Sync {
     /// Asks, and returns how it ended; it never fails otherwise. When `cancel` fires the request is aborted at once, and
     /// what had been said by then comes back as [`mission_contract::log::ReplyEnd::Interrupted`]. Pieces go to `deltas`
     /// while they come, if the request asks for a stream.
-    fn ask<'a>(
-        &'a self,
-        request: ModelRequest,
-        deltas: Sender<Delta>,
-        cancel: CancellationToken,
-    ) -> BoxFuture<'a, ModelReply>;
+    fn ask<'a>(&'a self, request: ModelRequest, deltas: Sender<Delta>, cancel: CancellationToken) -> BoxFuture<'a, ModelReply>;
 }

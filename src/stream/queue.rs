@@ -21,6 +21,8 @@ struct State {
     writing: bool,
     /// Nothing is taken any more: the reader is gone, or was given up.
     off: bool,
+    /// It was we who gave it up.
+    given_up: bool,
     over: bool,
     left_out: u64,
 }
@@ -73,9 +75,12 @@ impl Queue {
 
     /// Takes nothing any more, and frees whoever waits.
     pub(super) fn switch_off(&self) {
-        let mut state = self.state();
+        self.switch_off_locked(&mut self.state());
+    }
+
+    fn switch_off_locked(&self, state: &mut State) {
         state.off = true;
-        state.left_out = state.left_out.saturating_add(size_of_queue(&state)).saturating_add(u64::from(state.writing));
+        state.left_out = state.left_out.saturating_add(size_of_queue(state)).saturating_add(u64::from(state.writing));
         state.writing = false;
         state.lines.clear();
         state.bytes = 0;
@@ -119,16 +124,18 @@ impl Valve {
         &self.queue.name
     }
 
-    /// Gives the reader up if something still waits for it: what it has not taken stays untaken. True when it was so.
-    pub fn give_up(&self) -> bool {
-        let waiting = {
-            let state = self.queue.state();
-            !state.off && (state.writing || !state.lines.is_empty())
-        };
-        if waiting {
-            self.queue.switch_off();
+    /// Gives the reader up if something waits for it: what it has not taken stays untaken.
+    pub fn give_up(&self) {
+        let mut state = self.queue.state();
+        if !state.off && (state.writing || !state.lines.is_empty()) {
+            state.given_up = true;
+            self.queue.switch_off_locked(&mut state);
         }
-        waiting
+    }
+
+    /// Whether the reader was given up.
+    pub fn is_given_up(&self) -> bool {
+        self.queue.state().given_up
     }
 
     /// Number of records that the reader was not given.

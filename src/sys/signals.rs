@@ -70,8 +70,28 @@ pub fn exit_number(signal: EndSignal) -> i32 {
     signal.number() as i32
 }
 
+/// Gives a signal its default action, and says which one it had.
 #[allow(unsafe_code)]
-fn hand_back(signal: EndSignal) {
+fn hand_back(signal: EndSignal) -> Option<SigHandler> {
     // SAFETY: the default action is no function of ours, so nothing runs in a signal's context.
-    let _ = unsafe { nix::sys::signal::signal(signal.number(), SigHandler::SigDfl) };
+    unsafe { nix::sys::signal::signal(signal.number(), SigHandler::SigDfl) }.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_signal_is_told_and_the_next_one_is_the_kernel_s() {
+        let mut signals = EndSignals::catch().unwrap();
+        nix::sys::signal::raise(Number::SIGTERM).unwrap();
+        assert_eq!(signals.first().await, EndSignal::Terminate);
+        // What was in place before is told by putting it back: the default action, so a second signal would end us here.
+        for signal in [EndSignal::Terminate, EndSignal::Interrupt] {
+            assert_eq!(hand_back(signal), Some(SigHandler::SigDfl), "{}", signal.name());
+        }
+        assert_eq!((exit_number(EndSignal::Terminate), exit_number(EndSignal::Interrupt)), (15, 2));
+    }
 }
