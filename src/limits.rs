@@ -34,9 +34,53 @@ limits! {
 
     // ------------------------------------------------------------------ tools
     MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";
+    MCP_LINE_SKIPPED_BYTES = 256 * MIB, "bytes", "what is skipped of one endless line before its server is ended";
+    MCP_OVERLONG_MS = 100, "milliseconds", "how long the end of a line over the cap is awaited, to name its true size";
+    MCP_READ_BYTES = 64 * KIB, "bytes", "read from a server at once: what a pipe holds";
+    MCP_QUEUE_MESSAGES = 256, "messages", "written to a server and not yet read by it: a server that stopped reading is called no more";
+    MCP_EVENT_QUEUE = 1024, "events", "reports of the servers that were not yet read: past it one is dropped, never waited for";
+    MCP_PROBE_MS = 5_000, "milliseconds", "silence after the probe of a server before `initialize` is sent beside it: a cold start may take longer";
+    MCP_LIST_PAGES = 100, "pages", "of one server's list: one that names ever new cursors ends here";
+    MCP_SERVERS = 64, "servers", "of one run: each is a process tree and three pipes";
+    MCP_CONNECT_SECONDS = 30, "seconds", "for a server to start and list its tools, and for a sign of life from a call, unless stated: the published default";
+    MCP_DECLINED_REPORTS = 8, "reports", "of one server's requests that were declined: past it they are declined unreported";
+    MCP_LATE_CALLS = 64, "calls", "given up and still recognised when their answer comes after all";
+    MCP_TOOLS = 4_096, "tools", "of one server: four times the largest catalogue the program is built for";
+    MCP_DEFINITION_BYTES = 256 * KIB, "bytes", "one tool's definition as its server sends it";
+    MCP_DEFINITION_DEPTH = 64, "levels", "nesting of one tool's definition: validators recurse";
+    MCP_TOOL_NAME_BYTES = 128, "bytes", "a tool's name: what the protocol allows";
+    MCP_CALL_SECONDS = 3_600, "seconds", "one call in all, whatever progress it reports";
+    MCP_CANCEL_MS = 20, "milliseconds", "how long handing a cancellation to a server's pipe may take";
+    MCP_STALE_MS = 50, "milliseconds", "changes of a server's list that come this close are one";
+    MCP_RESTARTS = 3, "restarts", "of a dead server in a row, no call of it having ended in between";
+    MCP_RESTART_MS = 100, "milliseconds", "before the first restart of a dead server; four times as long before each further one";
+    MCP_SAMPLE_BYTES = 200, "bytes", "what is quoted of what a server wrote";
+    STDERR_TAIL_BYTES = 8 * KIB, "bytes", "kept of what a child says on its standard error: the end has the reason";
+    STDERR_QUOTED_BYTES = KIB, "bytes", "of that in a message";
+    STDERR_SETTLE_MS = 50, "milliseconds", "how long the rest of a dead child's standard error is awaited";
+    CHILD_END_OF_INPUT_MS = 500, "milliseconds", "what a child may take to end by itself once its input has ended";
+    CHILD_TERM_MS = 500, "milliseconds", "what a process group may take to end after TERM, before KILL";
+    CHILD_KILL_MS = 5_000, "milliseconds", "what a child tree may take to be gone after KILL: longer only when the kernel holds a process";
 
     // ------------------------------------------------------------------ model
     MODEL_BODY_BYTES = 32 * MIB, "bytes", "one reply of a model server, decompressed";
+    MODEL_EVENT_BYTES = 8 * MIB, "bytes", "one event of a streamed reply: a whole call may stand in it";
+    MODEL_ARGUMENTS_BYTES = 8 * MIB, "bytes", "the arguments of one call in a reply";
+    MODEL_CALLS = 128, "calls", "in one reply: more is a model that runs in circles";
+    MODEL_UNREADABLE_EVENTS = 256, "events", "skipped in one streamed reply before it is given up as no reply";
+    MODEL_ERROR_BODY_BYTES = 64 * KIB, "bytes", "what is read of a reply that reports a failure";
+    MODEL_ERROR_CHARACTERS = 600, "characters", "what is repeated of a model server's own words about a failure";
+    MODEL_CONNECT_SECONDS = 10, "seconds", "until a connection to a model server stands";
+    MODEL_IDLE_SECONDS = 600, "seconds", "silence of a model server before a request is given up: long prompts are read without a byte";
+    MODEL_TAIL_SECONDS = 10, "seconds", "silence once a reply is complete but for its usage";
+    MODEL_DRAIN_MS = 1_000, "milliseconds", "for the rest of a reply that is complete, so that its connection can be used again";
+    MODEL_REUSE_MS = 20, "milliseconds", "a new request waits for the rest of the last reply: a new connection is cheaper than more";
+    MODEL_PROBE_SECONDS = 5, "seconds", "for the list of a server's models";
+    MODEL_PROBE_BYTES = 4 * MIB, "bytes", "the list of a server's models";
+    MODEL_KEEP_SECONDS = 4, "seconds", "an unused connection to a model server is kept: common servers hang up after 5";
+    MODEL_KEEP_TLS_SECONDS = 60, "seconds", "an unused encrypted connection is kept: setting one up is dear, and hosted servers wait longer";
+    SCRIPT_BYTES = 4 * MIB, "bytes", "a script for the scripted model";
+    SCRIPT_DELAY_MS = 3_600_000, "milliseconds", "one delay in such a script";
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";

@@ -73,7 +73,7 @@ fn every_kind_comes_back_as_it_was_written() {
         assert_eq!(line.entry.kind(), entry.kind());
         assert_eq!(serde_json::to_string(&line.entry).unwrap(), serde_json::to_string(entry).unwrap());
         assert_eq!(line.ms, line.seq * 10);
-        assert_eq!(line.branch.is_some(), line.seq % 2 == 0);
+        assert_eq!(line.branch.is_some(), line.seq.is_multiple_of(2));
     }
     assert_eq!(verifier.seq(), entries.len() as u64);
     // An entry serialises under the same name that a line holds it under.

@@ -1,4 +1,32 @@
 //! Models behind one trait, one file a wire format.
+//!
+//! [`settings`] chooses; [`openai`] speaks chat completions ([`request`] renders, [`stream`] folds what comes, [`http`] carries, [`endpoint`] knows
+//! base URLs); [`scripted`] plays a file.
+
+mod calls;
+pub mod endpoint;
+pub mod failure;
+mod http;
+mod json_text;
+#[cfg(test)]
+#[path = "../../tests/support/model_server.rs"]
+mod model_server;
+pub mod openai;
+#[cfg(test)]
+mod openai_tests;
+mod request;
+pub mod script;
+pub mod scripted;
+mod template;
+#[cfg(test)]
+mod scripted_tests;
+pub mod secret;
+pub mod settings;
+mod stream;
+#[cfg(test)]
+mod stream_tests;
+mod think;
+mod usage;
 
 use futures_util::future::BoxFuture;
 use mission_contract::log::{Leg, Observed, Reply};
@@ -6,6 +34,10 @@ use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::request::ModelRequest;
+
+pub use failure::{Failure, FailureKind};
+pub use secret::Secret;
+pub use settings::{ModelChoice, ModelError, ModelPlan};
 
 /// A piece of a reply while it streams, in the order in which it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +67,8 @@ pub struct ModelReply {
     pub reply: Reply,
     /// What an operator should see besides.
     pub observed: Vec<Observed>,
+    /// Why there is no whole reply, for whoever decides whether to ask again. Absent when it is whole or was interrupted.
+    pub failure: Option<Failure>,
 }
 
 /// A model.

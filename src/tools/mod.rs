@@ -1,4 +1,14 @@
 //! The tool plane behind one trait: discovery, structural check of definitions, calling.
+//!
+//! * [`namespaces`]: what the command line says about servers, as requests.
+//! * [`definition`]: one tool as its server defines it, read and checked alone.
+//! * [`structure`]: the structural check of a schema, without compiling it.
+//! * [`mcp`]: servers of the Model Context Protocol; the only room that knows `rmcp`.
+
+pub mod definition;
+pub mod mcp;
+pub mod namespaces;
+pub mod structure;
 
 use futures_util::future::BoxFuture;
 use mission_contract::log::{CallResult, Observed, ServerState, ToolDefinition};
@@ -40,4 +50,33 @@ pub trait ToolPlane: Send + Sync {
 
     /// Ends the servers: end of input, a moment, TERM, a moment, KILL; always the whole group.
     fn close(&self) -> BoxFuture<'static, ()>;
+}
+
+/// What is wrong with the tool servers as they were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolsError {
+    /// A command cannot be split into words.
+    #[error("--mcp-stdio `{given}`: {why}")]
+    Command {
+        /// As it was given.
+        given: String,
+        /// What is wrong, and the fix.
+        why: &'static str,
+    },
+    /// Two servers have one name.
+    #[error("--mcp-stdio `{given}`: the name `{name}` is given to two servers; give each its own")]
+    DuplicateName {
+        /// The name.
+        name: String,
+        /// The second of them, as it was given.
+        given: String,
+    },
+    /// More servers than a run may have.
+    #[error("--mcp-stdio: {given} servers are asked for, {cap} are allowed; leave some out")]
+    TooMany {
+        /// How many there are.
+        given: usize,
+        /// How many there may be.
+        cap: u64,
+    },
 }

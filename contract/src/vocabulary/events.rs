@@ -308,7 +308,7 @@ pub const CONTROL_WORDS: &[Shape] = &[
     ),
     ours(
         "steer",
-        "A user turn that interrupts the model: what it was saying is dropped and it is asked again.",
+        "A user turn that does not wait for the step to end.",
         &[own("text", Kind::Words), ID],
     ),
 ];

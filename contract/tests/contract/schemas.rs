@@ -5,7 +5,7 @@ use std::fs;
 
 use mission_contract::conforms::conforms;
 use mission_contract::digest::ZERO;
-use mission_contract::log::{Entry, LineWriter, Open, Reply};
+use mission_contract::log::{Entry, LineWriter, Reply};
 use mission_contract::vocabulary::{self, Field, Kind};
 use mission_contract::{event::Event, schema};
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ fn lines_of_a_log_are_valid() {
     let mut writer = LineWriter::new(ZERO.into());
     let record = serde_json::value::RawValue::from_string(r#"{"event":"step_started","index":0}"#.into()).unwrap();
     let entries = [
-        Entry::Open(Box::new(Open::default())),
+        Entry::Open(Box::default()),
         Entry::Reply(Reply { text: "hello".into(), ..Default::default() }),
         Entry::Record(record),
     ];

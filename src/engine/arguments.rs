@@ -1,0 +1,114 @@
+//! Arguments held against a tool's JSON Schema: offline, bounded, in our own words.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use super::words::{quote, quoted_list};
+use crate::limits::{PATTERN_BACKTRACKS, PATTERN_BYTES};
+
+/// A tool's schema, compiled.
+#[derive(Debug)]
+pub struct Compiled(Validator);
+
+/// Compiles a schema in the dialect that it declares, 2020-12 otherwise. No reference is ever fetched.
+///
+/// # Errors
+/// A sentence's end that says why it cannot be used.
+pub fn compile(schema: &Value) -> Result<Compiled, String> {
+    jsonschema::options()
+        .with_retriever(NothingIsFetched)
+        .with_pattern_options(
+            PatternOptions::fancy_regex()
+                .backtrack_limit(usize::try_from(PATTERN_BACKTRACKS).unwrap_or(usize::MAX))
+                .size_limit(usize::try_from(PATTERN_BYTES).unwrap_or(usize::MAX)),
+        )
+        .build(schema)
+        .map(Compiled)
+        .map_err(|error| {
+            let place = error.instance_path().as_str();
+            let place = if place.is_empty() { "its root".to_owned() } else { format!("`{}`", quote(place)) };
+            format!("the schema of its arguments is not usable at {place} (keyword `{}`)", error.kind().keyword())
+        })
+}
+
+struct NothingIsFetched;
+
+impl jsonschema::Retrieve for NothingIsFetched {
+    fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("the reference {uri} points outside the schema, and nothing is fetched").into())
+    }
+}
+
+impl Compiled {
+    /// The first fault by place, as a sentence; nothing when the arguments fit.
+    pub fn fault(&self, arguments: &Value) -> Option<String> {
+        if self.0.is_valid(arguments) {
+            return None;
+        }
+        let mut faults: Vec<(String, String)> =
+            self.0.iter_errors(arguments).map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance()))).collect();
+        faults.sort();
+        let (pointer, problem) = faults.into_iter().next()?;
+        let place = if pointer.is_empty() { "the arguments".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
+        Some(format!("{place} {problem}"))
+    }
+}
+
+/// What is wrong, with the keyword's limit, never with a library's words.
+fn sentence(kind: &ValidationErrorKind, instance: &Value) -> String {
+    use ValidationErrorKind as Kind;
+    match kind {
+        Kind::Required { property } => format!("lacks the required `{}`", quote(property.as_str().unwrap_or_default())),
+        Kind::Type { kind } => format!("must be of type {}, and is {}", type_words(kind), kind_of(instance)),
+        Kind::Enum { options } => format!("must be one of {}", shown(options)),
+        Kind::Constant { expected_value } => format!("must be {}", shown(expected_value)),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            format!("has what is not allowed: {}", quoted_list(&unexpected.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+        Kind::Minimum { limit } => format!("must be at least {limit}"),
+        Kind::Maximum { limit } => format!("must be at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("must be greater than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
+        Kind::MinLength { limit } => format!("must have at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        Kind::MinItems { limit } => format!("must have at least {limit} items"),
+        Kind::MaxItems { limit } => format!("must have at most {limit} items"),
+        Kind::AdditionalItems { limit } => format!("must have at most {limit} items"),
+        Kind::MinProperties { limit } => format!("must have at least {limit} fields"),
+        Kind::MaxProperties { limit } => format!("must have at most {limit} fields"),
+        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
+        Kind::Pattern { pattern } => format!("must match the pattern `{}`", quote(pattern)),
+        Kind::Format { format } => format!("must be a valid {format}"),
+        Kind::UniqueItems => "must not hold an item twice".to_owned(),
+        Kind::Contains => "must contain an item of the required form".to_owned(),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => "fits none of the allowed forms".to_owned(),
+        Kind::OneOfMultipleValid { .. } => "fits more than one of the forms of which exactly one is allowed".to_owned(),
+        Kind::Not { .. } => "has a form that is not allowed".to_owned(),
+        Kind::PropertyNames { .. } => "has a field with a name that is not allowed".to_owned(),
+        other => format!("breaks the rule `{}` of the schema", other.keyword()),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    quote(&mission_contract::canonical::of_value(value))
+}
+
+fn type_words(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => kind.to_string(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+/// The kind of a JSON value, with its article.
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,172 @@
+//! Every sentence that the engine says to a model. Words are data of the run: what was said is in the log's `ask` lines.
+
+use crate::limits::{NAMES_LISTED, QUOTED_CHARACTERS};
+
+/// The name under which kept results are read.
+pub const RESULT_TOOL: &str = "mission_result";
+
+/// The function with which a native run is finished.
+pub const ANSWER_FUNCTION: &str = "mission_answer";
+
+/// What stands in an assistant's turn that was empty: servers refuse an empty one.
+pub const NOTHING_SAID: &str = "(nothing)";
+
+const SHAPES: &str =
+    r#"Send one JSON object: {"tool": "<name>", "arguments": {...}} to call a tool, or {"answer": "<text>"} to finish."#;
+
+/// An empty reply in the `json` protocol.
+pub fn empty_reply() -> String {
+    format!("Your reply was empty. {SHAPES}")
+}
+
+/// A reply that holds no JSON object.
+pub fn no_object(problem: &str) -> String {
+    format!("Your reply holds no JSON object that can be read ({problem}). {SHAPES}")
+}
+
+/// A reply that is JSON, but no object.
+pub fn not_an_object(kind: &str) -> String {
+    format!("Your reply is {kind}, not a JSON object. {SHAPES}")
+}
+
+/// An object with neither key.
+pub fn neither_key(keys: &[&str]) -> String {
+    if keys.is_empty() {
+        return format!("Your object is empty: it needs `tool` or `answer`. {SHAPES}");
+    }
+    format!("Your object has neither `tool` nor `answer` (it has {}). {SHAPES}", quoted_list(keys))
+}
+
+/// An answer without text.
+pub fn blank_answer() -> String {
+    "Your answer is empty. Put the whole answer into it as text, or call a tool.".to_owned()
+}
+
+/// Arguments that are no object.
+pub fn arguments_not_object(tool: &str, kind: &str) -> String {
+    format!("`{tool}` was not called: its `arguments` are {kind}, not an object. Send them again as a JSON object.")
+}
+
+/// Arguments that cannot be taken as they stand.
+pub fn arguments_unreadable(tool: &str, pointer: &str, problem: &str) -> String {
+    let place = if pointer.is_empty() { "they".to_owned() } else { format!("the value at `{pointer}`") };
+    format!("`{tool}` was not called: in its arguments, {place} cannot be taken: {problem}. Correct that and send the call again.")
+}
+
+/// A tool that is not offered.
+pub fn unknown_tool(name: &str, offered: &[&str], near: Option<&str>) -> String {
+    let hint = near.map_or_else(String::new, |near| format!(" Its exact name here is `{near}`: use that spelling."));
+    format!("There is no tool `{}`.{hint} Offered are: {}.", quote(name), quoted_list(offered))
+}
+
+/// A tool that cannot be used in this run.
+pub fn unusable_tool(tool: &str, problem: &str) -> String {
+    format!("`{tool}` was not called: it cannot be used in this run, because {problem}. Go another way.")
+}
+
+/// Arguments that break the tool's schema.
+pub fn schema_violation(tool: &str, problem: &str, summary: &str) -> String {
+    let takes = if summary.is_empty() { "no arguments".to_owned() } else { summary.to_owned() };
+    format!("`{tool}` was not called: {problem}. It takes: {takes}. Correct the arguments and send the call again.")
+}
+
+/// A native reply without a call and without text.
+pub fn no_call() -> String {
+    format!("Your reply called no function. Call the tools you need, or finish by calling `{ANSWER_FUNCTION}` with your answer.")
+}
+
+/// A native reply that was cut before it called anything.
+pub fn cut_before_call() -> String {
+    format!(
+        "Your reply reached its length limit before it called a function. Do not explain: call the tools you need, or finish by \
+         calling `{ANSWER_FUNCTION}` with a shorter answer."
+    )
+}
+
+/// Several answers in one native reply.
+pub fn several_answers(count: usize) -> String {
+    format!("You called `{ANSWER_FUNCTION}` {count} times. Call it once, alone, with the whole answer.")
+}
+
+/// An answer beside calls of tools.
+pub fn answer_beside_tools() -> String {
+    format!("This answer was ignored, because the same reply called tools; those ran. When you have what you need, call `{ANSWER_FUNCTION}` alone.")
+}
+
+/// An answer call whose arguments do not fit.
+pub fn malformed_answer(problem: &str) -> String {
+    format!("Your call of `{ANSWER_FUNCTION}` cannot be taken: {problem}. It takes one string, `text`, and nothing else is needed.")
+}
+
+/// Calls beside the one that was taken, in the `json` protocol.
+pub fn not_run(names: &[&str]) -> String {
+    format!("Only the first call of your reply was taken; not run: {}. Send one call a reply.", quoted_list(names))
+}
+
+/// A call that was not made because the run ends.
+pub fn stopped_before_call(tool: &str, why: &str) -> String {
+    format!("`{tool}` was proposed and not called: {why}.")
+}
+
+/// Heading of a result that came back well.
+pub fn result_heading(tool: &str, handle: &str) -> String {
+    format!("Result of {tool}, ok ({handle}):")
+}
+
+/// Stands in place of an empty result.
+pub const NO_OUTPUT: &str = "(no output)";
+
+/// A result that says the call failed.
+pub fn failed_result(tool: &str, exit_code: i64, body: &str) -> String {
+    format!("{tool} failed (exit code {exit_code}):\n{body}\nDo not send the same call again unchanged.")
+}
+
+/// What is added where a call's effect is unknown.
+pub const EFFECT_UNKNOWN: &str = "Whether it took effect is unknown. It is not repeated by itself.";
+
+/// A result that is the same as an earlier one.
+pub fn repeated_result(tool: &str, handle: &str) -> String {
+    format!(
+        "Result of {tool}, ok: the very same as {handle}, which you already have. Read parts of it with {RESULT_TOOL} and \
+         {{\"handle\": \"{handle}\"}}. The same call will keep returning this."
+    )
+}
+
+/// Stands in the middle of a result that is shown in part.
+pub fn truncation(handle: &str, head: usize, tail: usize, total: usize) -> String {
+    format!(
+        "[… shown are the first {head} and the last {tail} of {total} bytes; the middle is missing. The whole is kept as {handle}: \
+         read it with {RESULT_TOOL} and {{\"handle\": \"{handle}\"}} plus `path` (a field), `lines` (\"10-40\"), `offset` or `grep` …]"
+    )
+}
+
+/// The tools on offer changed.
+pub fn plane_change(joined: &[String], left: &[String]) -> String {
+    let mut changes: Vec<String> = joined.iter().map(|name| format!("+{name}")).collect();
+    changes.extend(left.iter().map(|name| format!("-{name}")));
+    format!("The catalogue changed: {}. The list above is up to date.", changes.join(", "))
+}
+
+/// The catalogue's placeholder when nothing is on offer.
+pub const NO_TOOLS: &str = "(no tools)";
+
+/// A quote from outside, bounded.
+pub fn quote(text: &str) -> String {
+    let limit = usize::try_from(QUOTED_CHARACTERS).unwrap_or(usize::MAX);
+    let mut quoted: String = text.chars().take(limit).collect();
+    if quoted.len() < text.len() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+/// Names in backticks, bounded.
+pub fn quoted_list(names: &[&str]) -> String {
+    let limit = usize::try_from(NAMES_LISTED).unwrap_or(usize::MAX);
+    let mut list = names.iter().take(limit).map(|name| format!("`{}`", quote(name))).collect::<Vec<_>>().join(", ");
+    let rest = names.len().saturating_sub(limit);
+    if rest > 0 {
+        list.push_str(&format!(" and {rest} more"));
+    }
+    if list.is_empty() { "none".to_owned() } else { list }
+}
