@@ -93,9 +93,32 @@ limits! {
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
+    JOURNAL_QUEUE_ENTRIES = 4096, "entries", "what may wait for the disk before the run waits for it";
+    JOURNAL_QUEUE_BYTES = 32 * MIB, "bytes", "what may wait for the disk before the run waits for it";
+    JOURNAL_GROUP_BYTES = 8 * MIB, "bytes", "what is synced together: more only delays what comes first";
+    JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
+    JOURNAL_STUCK_MS = 5000, "ms", "how long the end of a run waits for its disk after it gave its readers up";
+    GIVE_UP_PAUSE_MS = 20, "ms", "between two looks, once the grace is over, whether a reader holds the end of a run up";
+    RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
+    META_OBJECTIVE_CHARS = 200, "characters", "what a list of runs shows of an objective";
+    META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";
+    LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
+    CONSOLE_TEXT_CHARS = 120, "characters", "what the console shows of one text that is not the answer: one line of a terminal";
+    CONSOLE_REDRAW_MS = 1000, "ms", "how often the live line is redrawn: it counts seconds";
+    CONSOLE_FINISH_MS = 2000, "ms", "how long the end of a run waits for a console that is behind";
+    SINK_QUEUE_RECORDS = 1024, "records", "what one reader may be behind before the run waits for it";
+    SINK_QUEUE_BYTES = 4 * MIB, "bytes", "what one reader may be behind before the run waits for it; a larger record goes through alone";
+    SINK_WRITE_BYTES = 64 * KIB, "bytes", "lines that are written with one call: what a pipe holds";
+    DIAGNOSTIC_BYTES = 4000, "bytes", "one sentence on stderr: less than a pipe takes at once";
+    DIAGNOSTIC_WAIT_MS = 1000, "ms", "how long a sentence waits for stderr before it is dropped";
+    FIFO_READER_MS = 30_000, "ms", "how long the door waits for somebody to open the FIFO behind --events";
+
+    // ----------------------------------------------------------------- redact
+    SECRET_CHARS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
+    REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";

@@ -1,1 +1,19 @@
-//! (see the crate's doc)
+//! The journal: one writer, group commit, chain, reader, lock, the store of runs.
+//!
+//! A run is its log. [`RunLog`] is the handle that the driver appends with; a thread of its own writes, syncs and then
+//! delivers what was recorded. [`LogReader`] reads a log back, line by line, checked. [`RunStore`] knows where runs live.
+
+mod error;
+mod meta;
+mod queue;
+mod reader;
+mod run_log;
+mod store;
+mod weight;
+mod writer;
+
+pub use error::{JournalError, JournalFailed, ReadError};
+pub use meta::{RunMeta, Witness};
+pub use reader::{LogReader, Tail, TornTail};
+pub use run_log::{Closing, RunLog};
+pub use store::{HeldRun, RunStore};

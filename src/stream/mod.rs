@@ -1,1 +1,58 @@
-//! (see the crate's doc)
+//! Where records go: a descriptor, a file, the console. The journal's writer delivers each record once it is durable, to
+//! all sinks in one order.
+
+pub mod console;
+pub mod diagnostics;
+mod queue;
+pub mod sink;
+
+use std::sync::{Arc, OnceLock};
+
+use mission_contract::event::Event;
+
+pub use queue::Valve;
+
+/// A record on its way out. It is redacted already.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The record.
+    pub event: Arc<Event>,
+    line: OnceLock<Arc<String>>,
+}
+
+impl Delivery {
+    /// A delivery whose line is made when the first sink asks for it.
+    pub fn new(event: Arc<Event>) -> Self {
+        Self { event, line: OnceLock::new() }
+    }
+
+    /// A delivery whose line exists already.
+    pub fn with_line(event: Arc<Event>, line: String) -> Self {
+        Self { event, line: OnceLock::from(Arc::new(line)) }
+    }
+
+    /// Its wire line, without the newline: made once, shared by all sinks.
+    pub fn line(&self) -> &Arc<String> {
+        self.line.get_or_init(|| Arc::new(self.event.to_line()))
+    }
+}
+
+/// Somewhere records go. Called from the journal's writer thread, in the order of the log.
+pub trait EventSink: Send {
+    /// Takes a record. A sink that must lose nothing waits here for its reader.
+    fn deliver(&mut self, delivery: &Delivery);
+
+    /// Nothing more comes: returns when everything taken has been written, or cannot be.
+    fn finish(&mut self) {}
+
+    /// The handle by which the end of a run frees itself from a reader that takes nothing; absent where nothing is waited for.
+    fn valve(&self) -> Option<Valve> {
+        None
+    }
+}
+
+impl<F: FnMut(&Delivery) + Send> EventSink for F {
+    fn deliver(&mut self, delivery: &Delivery) {
+        self(delivery);
+    }
+}

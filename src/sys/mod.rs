@@ -1,7 +1,12 @@
 //! Processes, descriptors, locks, files, clock: the only place for unsafe code.
 
+pub mod clock;
+pub mod descriptors;
 pub mod environment;
+pub mod files;
 pub mod guardian;
 pub mod lines;
+pub mod lock;
+pub mod signals;
 pub mod spawn;
 pub mod sse;

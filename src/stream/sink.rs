@@ -1,0 +1,106 @@
+//! A sink of lines: a descriptor, a file or standard output. It loses nothing: a slow reader makes the run wait.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use super::queue::{Queue, Valve};
+use super::{Delivery, EventSink};
+use crate::limits;
+use crate::sys::descriptors::{Output, write_fully};
+
+/// A reader that takes nothing any more. The run goes on without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkGone {
+    /// How the command line names the sink.
+    pub name: String,
+    /// Why nothing can be written to it.
+    pub detail: String,
+}
+
+impl std::fmt::Display for SinkGone {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "the event stream on {} ended early: {}; the run goes on without it", self.name, self.detail)
+    }
+}
+
+/// Writes one line a record, on a thread of its own behind a bounded queue.
+#[derive(Debug)]
+pub struct LineSink {
+    queue: Arc<Queue>,
+}
+
+impl LineSink {
+    /// Starts the thread. `on_gone` is called from it, at most once, when nothing can be written any more.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(output: Output, on_gone: impl FnOnce(SinkGone) + Send + 'static) -> std::io::Result<Self> {
+        let queue = Arc::new(Queue::new(output.name));
+        let writer = Arc::clone(&queue);
+        std::thread::Builder::new().name("events".to_owned()).spawn(move || {
+            if let Err(error) = write_all(&writer, &output.descriptor) {
+                writer.switch_off();
+                let name = Valve::new(writer).name().to_owned();
+                on_gone(SinkGone { name, detail: describe(&error) });
+            }
+        })?;
+        Ok(Self { queue })
+    }
+}
+
+impl EventSink for LineSink {
+    fn deliver(&mut self, delivery: &Delivery) {
+        self.queue.push(Arc::clone(delivery.line()));
+    }
+
+    fn finish(&mut self) {
+        self.queue.finish();
+    }
+
+    fn valve(&self) -> Option<Valve> {
+        Some(Valve::new(Arc::clone(&self.queue)))
+    }
+}
+
+impl Drop for LineSink {
+    /// The thread ends when it has written what is there, and closes the descriptor.
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+/// Writes whole lines until all is over. What is there already goes out with one call, up to a bound.
+fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
+    let bound = usize::try_from(limits::SINK_WRITE_BYTES).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    while let Some(first) = queue.pop(true) {
+        let mut next = Some(first);
+        while let Some(line) = next {
+            if line.len() >= bound {
+                // Too large to be copied: written from where it stands.
+                write_fully(descriptor.as_fd(), &bytes)?;
+                bytes.clear();
+                write_fully(descriptor.as_fd(), line.as_bytes())?;
+            } else {
+                bytes.extend_from_slice(line.as_bytes());
+            }
+            bytes.push(b'\n');
+            next = if bytes.len() < bound { queue.pop(false) } else { None };
+        }
+        write_fully(descriptor.as_fd(), &bytes)?;
+        bytes.clear();
+    }
+    Ok(())
+}
+
+fn describe(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => "its reader went away".to_owned(),
+        std::io::ErrorKind::StorageFull => "its disk is full".to_owned(),
+        _ => format!("it cannot be written ({error})"),
+    }
+}
+
+#[cfg(test)]
+#[path = "sink_tests.rs"]
+mod tests;
