@@ -122,6 +122,9 @@ limits! {
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
+    SKILL_NODES = 5_000, "nodes", "the YAML of a manifest: far more than one that a person wrote";
+    SKILL_LEVELS = 16, "levels", "nesting in the YAML of a manifest";
+    SKILL_NAME_CHARACTERS = 64, "characters", "a skill's name: records and lists show it";
 
     // -------------------------------------------------------------------- cli
     CONFORM_LINE_BYTES = 256 * MIB, "bytes", "one line that `mission conform` reads: as long as a line of a log may be";
