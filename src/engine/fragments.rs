@@ -308,7 +308,7 @@ impl Finder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::string_slice)]
+    #![allow(clippy::unwrap_used, clippy::string_slice, clippy::arithmetic_side_effects)]
     use proptest::prelude::*;
 
     use super::*;

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod bound;
 pub mod conversation;
+pub mod delivery;
 pub mod effect;
 pub mod fragments;
 pub mod ledger;

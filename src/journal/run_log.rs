@@ -16,8 +16,8 @@ use super::reader::ReadFrom;
 use super::store::HeldRun;
 use super::writer::{Progress, Writer};
 use super::{JournalError, JournalFailed, RunMeta, RunStore, Tail};
+use crate::engine::delivery::{EventSink, Valve};
 use crate::limits;
-use crate::stream::{EventSink, Valve};
 use crate::sys::clock::{Clock, rfc3339};
 use crate::sys::files::{create_file, sync_folder};
 use crate::sys::lock::Holder;
@@ -29,7 +29,7 @@ pub struct RunLog {
     queue: Arc<Queue>,
     progress: watch::Receiver<Progress>,
     done: Option<oneshot::Receiver<()>>,
-    valves: Vec<Valve>,
+    valves: Vec<Box<dyn Valve>>,
     clock: Arc<dyn Clock>,
     next: u64,
     run_id: String,
@@ -244,7 +244,7 @@ impl RunLog {
     async fn give_up(&self, mut done: oneshot::Receiver<()>) {
         let pause = Duration::from_millis(limits::GIVE_UP_PAUSE_MS);
         loop {
-            self.valves.iter().for_each(Valve::give_up);
+            self.valves.iter().for_each(|valve| valve.give_up());
             if tokio::time::timeout(pause, &mut done).await.is_ok() {
                 return;
             }

@@ -9,8 +9,8 @@ use mission_contract::log::{CallResult, Open, Timer, Writer as WriterLine};
 use mission_contract::text::Text;
 
 use super::*;
+use crate::engine::delivery::Delivery;
 use crate::journal::{LogReader, ReadError, Witness};
-use crate::stream::Delivery;
 use crate::stream::sink::LineSink;
 use crate::sys::clock::ManualClock;
 use crate::sys::descriptors::Output;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::engine::delivery::Valve;
 use crate::limits;
 
 /// Lines that wait for a reader, and what became of it.
@@ -108,24 +109,24 @@ fn size_of_queue(state: &State) -> u64 {
     u64::try_from(state.lines.len()).unwrap_or(u64::MAX)
 }
 
-/// Frees the journal's writer from a reader that takes nothing.
+/// The valve of a queue.
 #[derive(Clone, Debug)]
-pub struct Valve {
+pub struct QueueValve {
     queue: Arc<Queue>,
 }
 
-impl Valve {
+impl QueueValve {
     pub(super) fn new(queue: Arc<Queue>) -> Self {
         Self { queue }
     }
+}
 
-    /// How the command line names the sink.
-    pub fn name(&self) -> &str {
+impl Valve for QueueValve {
+    fn name(&self) -> &str {
         &self.queue.name
     }
 
-    /// Gives the reader up if something waits for it: what it has not taken stays untaken.
-    pub fn give_up(&self) {
+    fn give_up(&self) {
         let mut state = self.queue.state();
         if !state.off && (state.writing || !state.lines.is_empty()) {
             state.given_up = true;
@@ -133,13 +134,11 @@ impl Valve {
         }
     }
 
-    /// Whether the reader was given up.
-    pub fn is_given_up(&self) -> bool {
+    fn is_given_up(&self) -> bool {
         self.queue.state().given_up
     }
 
-    /// Number of records that the reader was not given.
-    pub fn left_out(&self) -> u64 {
+    fn left_out(&self) -> u64 {
         self.queue.state().left_out
     }
 }

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::queue::{Queue, Valve};
-use super::{Delivery, EventSink};
+use super::queue::{Queue, QueueValve};
+use crate::engine::delivery::{Delivery, EventSink, Valve};
 use crate::limits;
 use crate::sys::descriptors::{Output, write_fully};
 
@@ -40,7 +40,7 @@ impl LineSink {
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             if let Err(error) = write_all(&writer, &output.descriptor) {
                 writer.switch_off();
-                let name = Valve::new(writer).name().to_owned();
+                let name = QueueValve::new(writer).name().to_owned();
                 on_gone(SinkGone { name, detail: describe(&error) });
             }
         })?;
@@ -57,8 +57,8 @@ impl EventSink for LineSink {
         self.queue.finish();
     }
 
-    fn valve(&self) -> Option<Valve> {
-        Some(Valve::new(Arc::clone(&self.queue)))
+    fn valve(&self) -> Option<Box<dyn Valve>> {
+        Some(Box::new(QueueValve::new(Arc::clone(&self.queue))))
     }
 }
 

@@ -10,15 +10,8 @@ use crate::engine::words::{self, ANSWER_FUNCTION, quote};
 /// What a reply decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NativeTurn {
-    /// Text without a call: it is the answer.
+    /// It answers: by the answer function, alone, or by text without a call.
     Answer(String),
-    /// The answer function, alone.
-    Answered {
-        /// The answer.
-        text: String,
-        /// The call's id.
-        id: String,
-    },
     /// Neither a call nor a text that can be taken.
     Nothing(String),
     /// Answer calls that cannot be taken.
@@ -34,7 +27,7 @@ pub enum NativeTurn {
         calls: Vec<Proposed>,
         /// Ids of answer calls beside them.
         ignored: Vec<String>,
-        },
+    },
 }
 
 /// Reads a reply whose calls all have names. `index` is the step's.
@@ -66,19 +59,22 @@ pub fn read(reply: &Reply, calls: &[ReplyCall], index: u64) -> NativeTurn {
     }
     let Some((call, id)) = answers.into_iter().next() else { return NativeTurn::Nothing(words::no_call()) };
     match answer_text(&call.arguments) {
-        Ok(text) => NativeTurn::Answered { text, id },
+        Ok(text) => NativeTurn::Answer(text),
         Err(problem) => NativeTurn::Answers { problem, ids: vec![id] },
     }
 }
 
 /// The id of every call; one that the provider left out is minted.
 pub fn ids(calls: &[ReplyCall], index: u64) -> Vec<String> {
-    let mint = |(position, call): (usize, &ReplyCall)| if call.id.is_empty() { format!("call_{index}_{position}") } else { call.id.clone() };
+    let mint = |(position, call): (usize, &ReplyCall)| {
+        if call.id.is_empty() { format!("call_{index}_{position}") } else { call.id.clone() }
+    };
     calls.iter().enumerate().map(mint).collect()
 }
 
 fn answer_text(arguments: &str) -> Result<String, String> {
-    let value: Value = serde_json::from_str(arguments).map_err(|_| words::malformed_answer("its arguments are no JSON object"))?;
+    let value: Value =
+        serde_json::from_str(arguments).map_err(|_| words::malformed_answer("its arguments are no JSON object"))?;
     match value.get("text") {
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
         Some(Value::String(_)) => Err(words::malformed_answer("`text` is empty")),
@@ -126,9 +122,12 @@ mod tests {
     #[test]
     fn an_answer_stands_alone() {
         let answer = call("a", ANSWER_FUNCTION, "{\"text\":\"done\"}");
-        assert_eq!(read(&reply("", ""), std::slice::from_ref(&answer), 0), NativeTurn::Answered { text: "done".into(), id: "a".into() });
+        assert_eq!(read(&reply("", ""), std::slice::from_ref(&answer), 0), NativeTurn::Answer("done".into()));
         let twice = [answer.clone(), call("b", ANSWER_FUNCTION, "{}")];
-        assert_eq!(read(&reply("", ""), &twice, 0), NativeTurn::Answers { problem: words::several_answers(2), ids: vec!["a".into(), "b".into()] });
+        assert_eq!(
+            read(&reply("", ""), &twice, 0),
+            NativeTurn::Answers { problem: words::several_answers(2), ids: vec!["a".into(), "b".into()] }
+        );
         let NativeTurn::Calls { calls, ignored } = read(&reply("", ""), &[answer, call("", "mcp_x", "{}")], 3) else {
             return assert_eq!("a call", "none");
         };
@@ -138,7 +137,9 @@ mod tests {
 
     #[test]
     fn a_malformed_answer_is_corrected() {
-        for (arguments, words) in [("{", "no JSON object"), ("{}", "missing"), ("{\"text\":1}", "a number"), ("{\"text\":\"\"}", "empty")] {
+        for (arguments, words) in
+            [("{", "no JSON object"), ("{}", "missing"), ("{\"text\":1}", "a number"), ("{\"text\":\"\"}", "empty")]
+        {
             assert!(answer_text(arguments).is_err_and(|problem| problem.contains(words)), "{arguments}");
         }
     }

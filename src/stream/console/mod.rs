@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use render::{Item, Renderer};
 
-use super::{Delivery, EventSink};
+use crate::engine::delivery::{Delivery, EventSink};
 use crate::limits;
 use crate::sys::clock::Clock;
 use crate::sys::descriptors::{terminal_columns, write_fully};

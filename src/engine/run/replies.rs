@@ -1,0 +1,110 @@
+//! What becomes of a reply of the model.
+
+use mission_contract::event::{Answer, Event, Outcome, ReplyRejected};
+use mission_contract::log::{Message, Observed, Reply, ReplyCall, ReplyEnd, Role};
+use serde_json::json;
+
+use super::{Run, Turn, said, tool_message};
+use crate::engine::reading::native::{self, NativeTurn};
+use crate::engine::reading::{Proposed, json as json_reading};
+use crate::engine::words;
+
+impl Run {
+    pub(super) fn replied(&mut self, reply: &Reply) {
+        self.ledger.add(reply.usage.as_ref());
+        match reply.end {
+            ReplyEnd::Whole => {}
+            ReplyEnd::Interrupted => return self.cancelled(self.stop.clone().flatten()),
+            ReplyEnd::Cut | ReplyEnd::Failed => {
+                let detail = reply.detail.clone().unwrap_or_else(|| "The model's reply did not come to its end.".to_owned());
+                self.notice(Observed { what: "model_failed".into(), detail, ..Observed::default() });
+                return self.finish(Outcome::Incomplete, None, None, true);
+            }
+        }
+        self.turn = Turn { usage: reply.usage.clone(), ..Turn::default() };
+        if self.native() { self.native_reply(reply) } else { self.json_reply(reply) }
+    }
+
+    fn json_reply(&mut self, reply: &Reply) {
+        let spoken = reply.text.as_str();
+        let echo = match (spoken.trim().is_empty(), reply.calls.first()) {
+            (false, _) => spoken.to_owned(),
+            (true, Some(call)) => json!({"tool": call.name, "arguments": call.arguments}).to_string(),
+            (true, None) => words::NOTHING_SAID.to_owned(),
+        };
+        self.conversation.push(said(Role::Assistant, &echo));
+        match json_reading::read(spoken, &reply.calls) {
+            json_reading::Decision::Answer(text) => self.answer(text),
+            json_reading::Decision::Rejected { problem, tool } => {
+                self.rejected(problem.clone(), tool);
+                self.conversation.push(said(Role::User, &problem));
+                self.step_over();
+            }
+            json_reading::Decision::Call { tool, arguments, left } => {
+                if !left.is_empty() {
+                    self.turn.remark = Some(words::not_run(&left.iter().map(String::as_str).collect::<Vec<_>>()));
+                }
+                self.turn.queue.push_back(Proposed { name: tool, arguments, position: 0, call_id: None });
+                self.next_call();
+            }
+        }
+    }
+
+    fn native_reply(&mut self, reply: &Reply) {
+        let calls: Vec<ReplyCall> = reply.calls.iter().filter(|call| !call.name.is_empty()).cloned().collect();
+        let turn = native::read(reply, &calls, self.index);
+        let ids = native::ids(&calls, self.index);
+        let echo = calls.iter().zip(ids).map(|(call, id)| native::echo(call, id, &self.offer)).collect::<Vec<_>>();
+        let content = if echo.is_empty() && reply.text.as_str().trim().is_empty() {
+            words::NOTHING_SAID.into()
+        } else {
+            reply.text.clone()
+        };
+        self.conversation.push(Message {
+            role: Role::Assistant,
+            content,
+            calls: echo,
+            opaque: reply.opaque.clone(),
+            call_id: None,
+        });
+        match turn {
+            NativeTurn::Answer(text) => self.answer(text),
+            NativeTurn::Nothing(problem) => {
+                self.rejected(problem.clone(), None);
+                self.conversation.push(said(Role::User, &problem));
+                self.step_over();
+            }
+            NativeTurn::Answers { problem, ids } => {
+                for id in ids {
+                    self.rejected(problem.clone(), Some(words::ANSWER_FUNCTION.to_owned()));
+                    self.conversation.push(tool_message(&id, &problem));
+                }
+                self.step_over();
+            }
+            NativeTurn::Calls { calls, ignored } => {
+                for id in ignored {
+                    self.conversation.push(tool_message(&id, &words::answer_beside_tools()));
+                }
+                self.turn.queue.extend(calls);
+                self.next_call();
+            }
+        }
+    }
+
+    fn answer(&mut self, text: String) {
+        self.steps = self.steps.saturating_add(1);
+        let usage = self.turn.usage.take();
+        self.emit(Event::Answer(Answer { text, outcome: Outcome::Answered, usage, structured: None, branch: None }));
+        self.finish(Outcome::Answered, None, None, false);
+    }
+
+    pub(super) fn rejected(&mut self, problem: String, tool: Option<String>) {
+        let usage = self.turn.usage.take();
+        self.emit(Event::ReplyRejected(ReplyRejected { index: self.index, problem, tool, usage, branch: None }));
+    }
+
+    pub(super) fn step_over(&mut self) {
+        self.steps = self.steps.saturating_add(1);
+        self.next_step();
+    }
+}
