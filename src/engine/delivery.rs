@@ -25,7 +25,19 @@ impl Delivery {
 
     /// Its wire line, without the newline: made once, shared by all sinks.
     pub fn line(&self) -> &Arc<String> {
-        self.line.get_or_init(|| Arc::new(self.event.to_line()))
+        self.line.get_or_init(|| Arc::new(line_of(&self.event)))
+    }
+}
+
+/// The wire line. The memory for a large output is taken at once: growing step by step would take it twice.
+fn line_of(event: &Event) -> String {
+    let Event::ToolResult(result) = event else { return event.to_line() };
+    let output = result.output.as_str().len();
+    // What escaping adds to usual text, and the other fields.
+    let mut bytes = Vec::with_capacity(output.saturating_add(output >> 4).saturating_add(1024));
+    match serde_json::to_writer(&mut bytes, event).map(|()| String::from_utf8(bytes)) {
+        Ok(Ok(line)) => line,
+        _ => event.to_line(),
     }
 }
 

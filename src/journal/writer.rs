@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::queue::{Envelope, Job, Queue};
 use super::store::{HeldRun, META_FILE};
+use super::weight;
 use super::{JournalFailed, RunMeta, Witness};
 use crate::engine::delivery::{Delivery, EventSink};
 use crate::limits;
@@ -228,6 +229,9 @@ impl Writer {
             return;
         }
         let Envelope { seq, at, ms } = envelope;
+        // The memory for a large line is taken at once: growing step by step would take it twice.
+        let size = weight::of_entry(entry);
+        self.buffer.reserve(size.saturating_add(size >> 4));
         match self.lines.line(seq, group, &rfc3339(at), ms, branch, entry, &mut self.buffer) {
             Ok(()) => self.seq = seq,
             Err(problem) => return self.fail(&format!("line {seq} could not be written ({problem})")),
