@@ -41,6 +41,10 @@ limits! {
     FRAGMENT_CHARACTERS = 64, "characters", "a fragment of an answer that has no newline: the published bound";
     DECISION_CANDIDATES = 64, "places", "places in a reply's prose where an object is looked for";
 
+    // ----------------------------------------------------------------- driver
+    DELTA_QUEUE = 256, "pieces", "of a reply that were not shown yet: past it the reply is held back";
+    LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
+
     // ------------------------------------------------------------------ tools
     MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";
     MCP_LINE_SKIPPED_BYTES = 256 * MIB, "bytes", "what is skipped of one endless line before its server is ended";

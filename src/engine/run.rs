@@ -186,6 +186,11 @@ impl Run {
         self.steps
     }
 
+    /// The ceiling on them; 0 is none.
+    pub fn max_steps(&self) -> u64 {
+        self.open.spec.limits.steps.unwrap_or(0)
+    }
+
     fn emit(&mut self, event: Event) {
         self.effects.push(Effect::Emit { event: Box::new(event), repeats: None });
     }

@@ -1,0 +1,80 @@
+//! What a new list of the servers' tools changes.
+
+use std::collections::BTreeMap;
+
+use mission_contract::digest::definition_digest;
+use mission_contract::log::{Catalogue, ServerCondition, ServerState, ToolDefinition};
+
+/// The tools that the journal knows: full name → its definition's digest.
+#[derive(Debug, Default)]
+pub struct Known(BTreeMap<String, (String, String)>);
+
+impl Known {
+    /// Those of the first list.
+    pub fn of(tools: &[ToolDefinition]) -> Self {
+        Self(tools.iter().map(|tool| (tool.full_name(), (tool.server.clone(), definition_digest(tool)))).collect())
+    }
+
+    /// The catalogue's change, and whether there is one. The tools of a server that cannot be reached now stay.
+    pub fn compare(&mut self, servers: Vec<ServerState>, tools: Vec<ToolDefinition>) -> (Catalogue, bool) {
+        let mut catalogue = Catalogue { servers, ..Catalogue::default() };
+        let failed: Vec<&str> = catalogue
+            .servers
+            .iter()
+            .filter(|server| server.state == ServerCondition::Failed)
+            .map(|server| server.name.as_str())
+            .collect();
+        let mut now = Self::of(&tools).0;
+        for (name, (server, digest)) in &self.0 {
+            if !now.contains_key(name) {
+                if failed.contains(&server.as_str()) {
+                    now.insert(name.clone(), (server.clone(), digest.clone()));
+                } else {
+                    catalogue.removed.push(name.clone());
+                }
+            }
+        }
+        for tool in tools {
+            let name = tool.full_name();
+            match (self.0.get(&name), now.get(&name)) {
+                (None, _) => catalogue.tools.push(tool),
+                (Some(old), Some(new)) if old.1 != new.1 => catalogue.changed.push(tool),
+                _ => {}
+            }
+        }
+        let differs = !(catalogue.tools.is_empty() && catalogue.changed.is_empty() && catalogue.removed.is_empty());
+        self.0 = now;
+        (catalogue, differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str, description: &str) -> ToolDefinition {
+        let (server, name, description) = ("mcp".to_owned(), name.to_owned(), description.to_owned());
+        ToolDefinition { server, name, description, input_schema: json!({"type": "object"}), ..ToolDefinition::default() }
+    }
+
+    #[test]
+    fn what_joined_changed_and_left_is_told_once() {
+        let mut known = Known::of(&[tool("a", ""), tool("b", ""), tool("c", "")]);
+        let (catalogue, differs) = known.compare(Vec::new(), vec![tool("a", ""), tool("b", "new"), tool("d", "")]);
+        assert!(differs);
+        let names = |tools: &[ToolDefinition]| tools.iter().map(ToolDefinition::full_name).collect::<Vec<_>>();
+        assert_eq!(names(&catalogue.tools), ["mcp.d"]);
+        assert_eq!(names(&catalogue.changed), ["mcp.b"]);
+        assert_eq!(catalogue.removed, ["mcp.c"]);
+        assert!(!known.compare(Vec::new(), vec![tool("a", ""), tool("b", "new"), tool("d", "")]).1);
+    }
+
+    #[test]
+    fn a_server_that_is_away_keeps_its_tools() {
+        let mut known = Known::of(&[tool("a", "")]);
+        let away = ServerState { name: "mcp".to_owned(), state: ServerCondition::Failed, ..ServerState::default() };
+        assert!(!known.compare(vec![away], Vec::new()).1);
+    }
+}
