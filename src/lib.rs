@@ -13,10 +13,12 @@
 //! * [`stream`]: where records go: descriptor, file, console.
 //! * [`redact`]: what never leaves.
 //! * [`sys`]: descriptors, processes, locks, files, clock: the only place for unsafe code.
+//! * [`demo`]: the tool server, the data and the script of `mission demo`.
 //! * [`cli`]: arguments as typed, configuration as opened, one file a verb.
 //! * [`limits`]: every bound, with its unit and reason.
 
 pub mod cli;
+pub mod demo;
 pub mod driver;
 pub mod engine;
 pub mod journal;

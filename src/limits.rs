@@ -133,5 +133,9 @@ limits! {
     // -------------------------------------------------------------------- cli
     CONFORM_LINE_BYTES = 256 * MIB, "bytes", "one line that `mission conform` reads: as long as a line of a log may be";
     CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";
+    GRACE_SECONDS = 10, "seconds", "what is in flight may resist when a run ends, unless stated";
+    GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
+    MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
+    DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

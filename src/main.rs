@@ -2,9 +2,17 @@
 
 use std::process::ExitCode;
 
+use mission::sys::descriptors::Inherited;
+use mission::sys::guardian;
+
 fn main() -> ExitCode {
-    if let Some(code) = mission::sys::guardian::run_if_asked() {
+    if let Some(code) = guardian::run_if_asked() {
         std::process::exit(code);
     }
-    mission::cli::main(std::env::args_os().skip(1).collect())
+    // Before anything opens a descriptor: only what is open now was given to us.
+    let inherited = Inherited::guard();
+    if let Some(code) = mission::demo::serve_if_asked() {
+        return code;
+    }
+    mission::cli::main(std::env::args_os().skip(1), std::env::vars_os(), inherited)
 }

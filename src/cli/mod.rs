@@ -1,43 +1,131 @@
-//! The command line: one file a verb; every error becomes an exit code and a sentence here.
+//! The command line: arguments as typed (pure), configuration as resolved, one file a verb. Every error becomes an exit code and one
+//! sentence here, and nowhere else.
 
+pub mod arguments;
+pub mod configuration;
 pub mod contract_verbs;
-mod verbs;
+mod demo;
+pub mod environment;
+pub mod error;
+pub mod files;
+pub mod objective;
+mod run;
+pub mod servers;
+mod tools;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, BufReader, Write};
 use std::process::ExitCode;
 
+use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use environment::Environment;
+use error::CliError;
 use mission_contract::vocabulary::exit;
+use objective::{Line, Verb};
+use run::Exit;
 
-/// Carries out a command line (without the program's name).
+use crate::redact::Redactor;
+use crate::stream::diagnostics;
+use crate::sys::descriptors::Inherited;
+use crate::sys::signals;
+
+/// Carries out a command line (without the program's name). `inherited` are the descriptors that were open when the process began.
 ///
-/// A refusal is one sentence on stderr and exit code 2.
-pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let mut words = Vec::new();
-    for argument in arguments {
-        match argument.into_string() {
-            Ok(word) => words.push(word),
-            Err(word) => {
-                return refuse(&format!("The argument {} is not UTF-8: give it as UTF-8 text.", word.to_string_lossy()));
-            }
+/// What is refused is one redacted sentence on stderr and exit code 2.
+pub fn main(
+    arguments: impl IntoIterator<Item = OsString>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    inherited: Inherited,
+) -> ExitCode {
+    match carry_out(arguments, variables, inherited) {
+        Ok(Exit::Code(code)) => ExitCode::from(code),
+        Ok(Exit::Signal(signal)) => {
+            signals::end_by(signal);
+            // The signal did not end us: say what it would have said.
+            ExitCode::from(u8::try_from(signals::exit_number(signal)).unwrap_or(exit::FAILED))
         }
-    }
-    match verbs::run(&words) {
-        Ok(code) => ExitCode::from(code),
-        Err(verbs::VerbError::Usage(sentence)) => refuse(&sentence),
-        Err(verbs::VerbError::Contract(error)) => {
-            say(&error.to_string());
+        Err(error) => {
+            if !error.is_reader_gone() {
+                match Redactor::from_environment([]) {
+                    Ok(redactor) => diagnostics::say(&redactor, &error.to_string()),
+                    // What cannot be redacted is not said.
+                    Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
+                }
+            }
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-fn refuse(sentence: &str) -> ExitCode {
-    say(sentence);
-    ExitCode::from(exit::REFUSED)
+fn carry_out(
+    arguments: impl IntoIterator<Item = OsString>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    mut inherited: Inherited,
+) -> Result<Exit, CliError> {
+    let mut words = Vec::new();
+    for (position, argument) in (1..).zip(arguments) {
+        let not_text =
+            |argument: OsString| CliError::ArgumentNotUtf8 { position, shown: error::quoted(&argument.to_string_lossy()) };
+        words.push(argument.into_string().map_err(not_text)?);
+    }
+    let environment = environment::take(variables)?;
+    match objective::read(&words)? {
+        Line::Run(line) => {
+            let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
+            Ok(run::run(configuration, &environment, &mut inherited)?.exit)
+        }
+        Line::Help(verb) => print(&arguments::help(verb)),
+        Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),
+        Line::Verb { verb, words } => carry_out_verb(verb, &words, &environment, &mut inherited),
+    }
 }
 
-/// One sentence on stderr; a closed stderr is nobody's fault.
-fn say(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "mission: {sentence}");
+fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inherited: &mut Inherited) -> Result<Exit, CliError> {
+    let help = || print(&arguments::help(Some(verb)));
+    let mut out = io::stdout().lock();
+    match verb {
+        Verb::Run => help(),
+        Verb::Demo => {
+            drop(out);
+            let Some((arguments, _)) = read_verb::<DemoArguments>(verb, words)? else { return help() };
+            demo::demo(&arguments, environment, inherited)
+        }
+        Verb::Tools => {
+            let Some((arguments, later)) = read_verb::<ToolsArguments>(verb, words)? else { return help() };
+            tools::tools(&arguments, &later, environment, &mut out)
+        }
+        Verb::Schema => {
+            let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };
+            contract_verbs::schema(arguments.name.as_deref(), &mut out)?;
+            Ok(Exit::Code(exit::FINE))
+        }
+        Verb::Contract => {
+            if read_verb::<ContractArguments>(verb, words)?.is_none() {
+                return help();
+            }
+            contract_verbs::contract(&mut out)?;
+            Ok(Exit::Code(exit::FINE))
+        }
+        Verb::Conform => {
+            let Some((arguments, _)) = read_verb::<ConformArguments>(verb, words)? else { return help() };
+            let code = match arguments.file {
+                None => contract_verbs::conform(BufReader::new(io::stdin().lock()), &mut out)?,
+                Some(path) => {
+                    let file = std::fs::File::open(&path).map_err(|error| CliError::File {
+                        place: "the stream".to_owned(),
+                        file: error::quoted(&path),
+                        problem: format!("it cannot be read ({error}); name a readable file"),
+                    })?;
+                    contract_verbs::conform(BufReader::new(file), &mut out)?
+                }
+            };
+            Ok(Exit::Code(code))
+        }
+    }
+}
+
+fn print(text: &str) -> Result<Exit, CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
+    Ok(Exit::Code(exit::FINE))
 }

@@ -330,7 +330,11 @@ impl Driver {
             self.log.pass(event);
         }
         let ModelReply { mut reply, observed, .. } = reply.unwrap_or_else(|| ModelReply {
-            reply: Reply { end: ReplyEnd::Interrupted, detail: Some("The model did not let go in time.".to_owned()), ..Reply::default() },
+            reply: Reply {
+                end: ReplyEnd::Interrupted,
+                detail: Some("The model did not let go in time.".to_owned()),
+                ..Reply::default()
+            },
             ..ModelReply::default()
         });
         for observed in observed {
@@ -392,7 +396,8 @@ impl Driver {
 
     /// The journal is gone: what can still be told goes to the sinks only.
     fn journal_failed(&mut self, failed: &JournalFailed) {
-        let mut notice = Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
+        let mut notice =
+            Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
         self.redactor.event(&mut notice);
         let ended = self.ending.is_some();
         let mut events = vec![notice];

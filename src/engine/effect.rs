@@ -46,8 +46,8 @@ pub enum Effect {
 pub struct Ending {
     /// The outcome.
     pub outcome: Outcome,
-    /// True when a server or the model failed, or the driver did: the exit code says so.
-    pub failed: bool,
+    /// What failed (a server, the model, the driver), as a sentence: the exit code says so too.
+    pub failure: Option<String>,
     /// The signal that ended it.
     pub signal: Option<String>,
 }

@@ -165,10 +165,11 @@ impl Run {
             (Entry::Observed(observed), _) => self.notice(observed.clone()),
             (Entry::Closed(_), Phase::Ended) => {}
             (Entry::Closed(closed), phase) if !matches!(phase, Phase::Fresh) => {
-                if let Some(detail) = &closed.detail {
-                    self.notice(Observed { what: "driver_failed".into(), detail: detail.clone(), ..Observed::default() });
+                let detail = closed.detail.clone();
+                if let Some(detail) = detail.clone() {
+                    self.notice(Observed { what: "run_closed".into(), detail, ..Observed::default() });
                 }
-                self.finish(Outcome::Incomplete, None, None, true);
+                self.finish(Outcome::Incomplete, None, None, detail);
             }
             (
                 Entry::Control(_) | Entry::Decision(_) | Entry::Timer(_) | Entry::Ask(_) | Entry::Intent(_) | Entry::Record(_),
@@ -238,15 +239,19 @@ impl Run {
         self.emit(Event::MissionStarted(started));
         let failed: Vec<ServerState> =
             self.servers.iter().filter(|server| server.state == ServerCondition::Failed).cloned().collect();
+        let mut failure = None;
         for server in &failed {
             let detail = server.detail.clone().unwrap_or_else(|| format!("The tool server {} did not come up.", server.name));
+            if !server.optional {
+                failure.get_or_insert(detail.clone());
+            }
             self.notice(Observed { what: "server_failed".into(), detail, server: Some(server.name.clone()), of: None });
         }
         for observed in std::mem::take(&mut self.early) {
             self.notice(observed);
         }
-        if failed.iter().any(|server| !server.optional) {
-            return self.finish(Outcome::Incomplete, None, None, true);
+        if failure.is_some() {
+            return self.finish(Outcome::Incomplete, None, None, failure);
         }
         self.set_prompt();
         for turn in &self.open.spec.texts.history {
@@ -274,7 +279,7 @@ impl Run {
         let limit = self.open.spec.limits.steps.unwrap_or(0);
         if limit > 0 && self.asks >= limit {
             let budget = BudgetSpent { which: "steps".into(), limit: limit.into(), spent: self.asks.into() };
-            return self.finish(Outcome::BudgetExhausted, Some(budget), None, false);
+            return self.finish(Outcome::BudgetExhausted, Some(budget), None, None);
         }
         let changed = self.take_up_changes();
         self.index = self.asks;
@@ -339,11 +344,11 @@ impl Run {
     }
 
     fn cancelled(&mut self, signal: Option<String>) {
-        self.finish_with(Outcome::Incomplete, None, Some("cancelled".into()), false, signal);
+        self.finish_with(Outcome::Incomplete, None, Some("cancelled".into()), None, signal);
     }
 
-    fn finish(&mut self, outcome: Outcome, budget: Option<BudgetSpent>, reason: Option<String>, failed: bool) {
-        self.finish_with(outcome, budget, reason, failed, self.stop.clone().flatten());
+    fn finish(&mut self, outcome: Outcome, budget: Option<BudgetSpent>, reason: Option<String>, failure: Option<String>) {
+        self.finish_with(outcome, budget, reason, failure, self.stop.clone().flatten());
     }
 
     fn finish_with(
@@ -351,7 +356,7 @@ impl Run {
         outcome: Outcome,
         budget: Option<BudgetSpent>,
         reason: Option<String>,
-        failed: bool,
+        failure: Option<String>,
         signal: Option<String>,
     ) {
         let finished = MissionFinished {
@@ -366,7 +371,7 @@ impl Run {
         };
         self.emit(Event::MissionFinished(finished));
         self.phase = Phase::Ended;
-        self.effects.push(Effect::Finish(Ending { outcome, failed, signal }));
+        self.effects.push(Effect::Finish(Ending { outcome, failure, signal }));
     }
 }
 

@@ -17,8 +17,8 @@ impl Run {
             ReplyEnd::Interrupted => return self.cancelled(self.stop.clone().flatten()),
             ReplyEnd::Cut | ReplyEnd::Failed => {
                 let detail = reply.detail.clone().unwrap_or_else(|| "The model's reply did not come to its end.".to_owned());
-                self.notice(Observed { what: "model_failed".into(), detail, ..Observed::default() });
-                return self.finish(Outcome::Incomplete, None, None, true);
+                self.notice(Observed { what: "model_failed".into(), detail: detail.clone(), ..Observed::default() });
+                return self.finish(Outcome::Incomplete, None, None, Some(detail));
             }
         }
         self.turn = Turn { usage: reply.usage.clone(), ..Turn::default() };
@@ -95,7 +95,7 @@ impl Run {
         self.steps = self.steps.saturating_add(1);
         let usage = self.turn.usage.take();
         self.emit(Event::Answer(Answer { text, outcome: Outcome::Answered, usage, structured: None, branch: None }));
-        self.finish(Outcome::Answered, None, None, false);
+        self.finish(Outcome::Answered, None, None, None);
     }
 
     pub(super) fn rejected(&mut self, problem: String, tool: Option<String>) {

@@ -1,0 +1,33 @@
+//! Flags about tools: servers, and the skill that closes their set.
+
+use clap::Args;
+
+/// Which tools a run may use.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Tools")]
+pub struct ToolFlags {
+    /// The servers.
+    #[command(flatten)]
+    pub servers: ServerFlags,
+    /// SKILL.md or its folder: only the tools it names, in its order [MISSION_SKILL]
+    #[arg(long, value_name = "DIR|FILE")]
+    pub skill: Option<String>,
+}
+
+/// Which tool servers are started.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Tools")]
+pub struct ServerFlags {
+    /// A tool server to start; again for each further one [MCP_STDIO]
+    #[arg(long, value_name = "[NAME=]COMMAND", allow_hyphen_values = true)]
+    pub mcp_stdio: Vec<String>,
+    /// How long a server may take to come up and to answer [MCP_TIMEOUT_S, else 30]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub mcp_timeout: Option<String>,
+    /// Go on without this server when it does not come up
+    #[arg(long, value_name = "NAME")]
+    pub mcp_optional: Vec<String>,
+    /// Let the servers see this variable, perhaps by another name
+    #[arg(long, value_name = "[NAME=]VAR")]
+    pub mcp_env: Vec<String>,
+}

@@ -1,0 +1,203 @@
+//! The configuration of a run: what the flags and the variables mean together, and the files that they name.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mission_contract::spec::{Limits, Protocol, Sampling};
+
+use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments};
+use super::environment::{self, Environment, Stated};
+use super::error::CliError;
+use super::files;
+use super::servers::{self, Servers};
+use crate::limits;
+use crate::model::settings::{self, ModelChoice, ModelPlan};
+use crate::skill::Manifest;
+
+/// Everything that is decided about a run before something is opened, started or asked.
+#[derive(Clone, Debug)]
+pub struct RunConfiguration {
+    /// What it is to do, verbatim.
+    pub objective: String,
+    /// How the model is spoken to.
+    pub protocol: Protocol,
+    /// Sampling values; what is absent is not sent.
+    pub sampling: Sampling,
+    /// Who is asked; holds credentials.
+    pub model: ModelPlan,
+    /// Whether replies are streamed.
+    pub stream: bool,
+    /// How far it may go.
+    pub limits: Limits,
+    /// The skill that closes the set of tools.
+    pub skill: Option<Manifest>,
+    /// The tool servers, and what they are told about us.
+    pub servers: Servers,
+    /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
+    pub events: Option<Stated>,
+    /// Where runs are kept, a folder, or `none` or `off`; absent for the usual place.
+    pub runs: Option<Stated>,
+    /// How long what is in flight may resist when the run ends.
+    pub grace: Duration,
+    /// The profile that grants scopes.
+    pub profile: &'static str,
+    /// False when `NO_COLOR` forbids colours.
+    pub colours: bool,
+}
+
+/// Resolves a command line: flags beat variables, variables beat defaults, blanks are unset. Reads the skill and looks for a
+/// configuration below the working directory; nothing else is read, opened or started.
+///
+/// # Errors
+/// Whatever is refused at the door and can be told without opening something.
+pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<RunConfiguration, CliError> {
+    let RunArguments { objective, flags, later } = arguments;
+    refuse_later(&later, &flags.tools.servers.mcp_stdio, environment)?;
+    let objective = check_objective(objective)?;
+    let protocol = protocol(&flags.model, environment)?;
+    let sampling = sampling(&flags.model)?;
+    let limits = limits(&flags.limits)?;
+    let grace = grace(&flags.limits)?;
+    let servers = servers::resolve(&flags.tools.servers, environment)?;
+    let stream = !flags.model.no_stream
+        && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
+    files::check_configuration(Path::new(""), environment)?;
+    let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
+    let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
+    Ok(RunConfiguration {
+        objective,
+        protocol,
+        sampling,
+        model: model(&flags.model, environment)?,
+        stream,
+        limits,
+        skill,
+        servers,
+        events: Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS"),
+        runs: Stated::variable(environment, "MISSION_RUNS"),
+        grace,
+        profile: "safe",
+        colours: Stated::variable(environment, "NO_COLOR").is_none(),
+    })
+}
+
+/// Refuses what was asked for and has not landed, flags first.
+pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Environment) -> Result<(), CliError> {
+    for asked in later {
+        let Some(wish) = asked.wish() else { continue };
+        let flag = asked.flag;
+        let what = flag.name.to_owned();
+        let default = flag.default;
+        let leave = if default.starts_with('(') { "leave it out".to_owned() } else { format!("leave it out, or say {default}") };
+        if flag.words.is_empty() && flag.later_words.is_empty() {
+            return Err(CliError::NotLanded { what, fix: leave });
+        }
+        let known = flag.later_words.iter().any(|word| word.eq_ignore_ascii_case(wish.trim()));
+        return Err(if known {
+            CliError::NotLanded { what: format!("{what} {}", wish.trim()), fix: leave }
+        } else {
+            CliError::value(what, wish, format!("that is no such word; {leave}"))
+        });
+    }
+    let mut beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
+    if !stdio.is_empty() {
+        // A server that is typed replaces those of the environment.
+        beaten.extend(["MCP_URL", "MCP_TOKEN"]);
+    }
+    environment::refuse_later(environment, &beaten)
+}
+
+fn check_objective(objective: Option<String>) -> Result<String, CliError> {
+    let objective = objective.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
+        CliError::Objective(
+            "there is no objective; say what is to be done: mission --mission \"TEXT\" (see mission --help)".to_owned(),
+        )
+    })?;
+    if u64::try_from(objective.len()).unwrap_or(u64::MAX) > limits::OBJECTIVE_BYTES {
+        let sentence = format!(
+            "the objective is larger than {} bytes; put what is long into a file that a tool can read",
+            limits::OBJECTIVE_BYTES
+        );
+        return Err(CliError::Objective(sentence));
+    }
+    Ok(objective)
+}
+
+fn protocol(flags: &ModelFlags, environment: &Environment) -> Result<Protocol, CliError> {
+    let Some(stated) = Stated::either("--protocol", flags.protocol.as_deref(), environment, "MISSION_PROTOCOL") else {
+        return Ok(Protocol::Json);
+    };
+    match stated.value.trim().to_lowercase().as_str() {
+        "json" => Ok(Protocol::Json),
+        "native" => Ok(Protocol::Native),
+        _ => Err(stated.refuse("that is no protocol; say json or native")),
+    }
+}
+
+fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
+    let number = |place, value: &Option<String>| {
+        Stated::flag(place, value.as_deref())
+            .map(|stated| {
+                let number = stated.value.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+                number.ok_or_else(|| stated.refuse("that is no number; give one like 0.7"))
+            })
+            .transpose()
+    };
+    let seed = Stated::flag("--seed", flags.seed.as_deref());
+    let seed = seed.map(|stated| {
+        stated.value.trim().parse::<i64>().map_err(|_| stated.refuse("that is no whole number of 64 bits; give one like 7"))
+    });
+    Ok(Sampling {
+        temperature: number("--temperature", &flags.temperature)?,
+        top_p: number("--top-p", &flags.top_p)?,
+        seed: seed.transpose()?,
+    })
+}
+
+fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
+    let steps = Stated::flag("--mission-steps", flags.mission_steps.as_deref());
+    let steps = steps.map(|stated| {
+        stated
+            .value
+            .trim()
+            .parse::<i64>()
+            .map_err(|_| stated.refuse("that is no whole number; give one like 20, or 0 for no ceiling"))
+    });
+    // Zero and less are no ceiling.
+    let steps = steps.transpose()?.and_then(|steps| u64::try_from(steps).ok()).filter(|steps| *steps > 0);
+    Ok(Limits { steps, ..Limits::default() })
+}
+
+fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
+    let Some(stated) = Stated::flag("--grace", flags.grace.as_deref()) else {
+        return Ok(Duration::from_secs(limits::GRACE_SECONDS));
+    };
+    let most = Duration::from_secs(limits::GRACE_SECONDS_MOST);
+    let grace = stated.value.trim().parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    grace
+        .filter(|grace| *grace <= most)
+        .ok_or_else(|| stated.refuse(format!("that is no time between 0 and {} seconds", limits::GRACE_SECONDS_MOST)))
+}
+
+fn model(flags: &ModelFlags, environment: &Environment) -> Result<ModelPlan, CliError> {
+    let provider = Stated::either("--provider", flags.provider.as_deref(), environment, "MISSION_PROVIDER");
+    if let Some(stated) = provider.as_ref().filter(|stated| stated.place == "MISSION_PROVIDER") {
+        // The model's room knows the flag and seed 2's name; ours is told apart here.
+        let landed = ["local", "openai", "scripted"];
+        if !landed.contains(&stated.value.trim().to_lowercase().as_str()) {
+            return Err(stated.refuse(format!("this build cannot ask that provider; name one of {}", landed.join(", "))));
+        }
+    }
+    let script = Stated::flag("--script", flags.script.as_deref());
+    let choice = ModelChoice {
+        provider: provider.filter(|stated| stated.place != "ELF_PROVIDER").map(|stated| stated.value),
+        model: flags.model.clone(),
+        script: script.map(|stated| stated.value.into()),
+        environment: environment.clone(),
+        ..ModelChoice::default()
+    };
+    Ok(settings::plan(&choice)?)
+}
+
+#[cfg(test)]
+mod configuration_tests;

@@ -1,0 +1,184 @@
+//! The files that a command line names or that are looked for: a skill, a configuration. Read once, bounded, regular files only.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::environment::{Environment, Stated};
+use super::error::{CliError, quoted};
+use crate::limits;
+use crate::skill::{self, FILE_NAME, Manifest};
+
+/// Reads the skill that `--skill` or its variable names: a manifest, or the folder of one.
+///
+/// # Errors
+/// A path without a manifest, or a manifest that is not understood whole.
+pub fn read_skill(stated: &Stated) -> Result<Manifest, CliError> {
+    let problem = |problem: String| CliError::File { place: stated.place.to_owned(), file: quoted(&stated.value), problem };
+    let path = Path::new(&stated.value);
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            problem(format!("there is no such file or folder; name a {FILE_NAME}, or the folder that holds one"))
+        }
+        _ => problem(format!("it cannot be read ({error}); name a {FILE_NAME} that can")),
+    })?;
+    let file = if metadata.is_dir() { manifest_in(path).map_err(problem)? } else { path.to_owned() };
+    let bytes = read_bounded(&file).map_err(|error| {
+        problem(format!("{} cannot be read ({error}); name a readable {FILE_NAME}", quoted(&file.to_string_lossy())))
+    })?;
+    Ok(Manifest::parse(&file.to_string_lossy(), &bytes)?)
+}
+
+fn manifest_in(folder: &Path) -> Result<PathBuf, String> {
+    let file = folder.join(FILE_NAME);
+    if file.exists() {
+        return Ok(file);
+    }
+    let mut skills: Vec<String> = fs::read_dir(folder)
+        .map_err(|error| format!("the folder cannot be read ({error}); name its {FILE_NAME}"))?
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join(FILE_NAME).exists())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .take(LISTED)
+        .collect();
+    skills.sort();
+    Err(match skills.as_slice() {
+        [] => format!("the folder holds no {FILE_NAME}; name a folder that does"),
+        several => format!("the folder holds no {FILE_NAME} but folders that do; name one of {}", several.join(", ")),
+    })
+}
+
+/// Most skills of a folder that a refusal lists.
+const LISTED: usize = 20;
+
+/// The bytes of a regular file, and one more than a manifest may have when it is larger. It never waits for a FIFO's writer.
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let file: File = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limits::SKILL_BYTES.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Looks for a configuration: that of the working directory, else that of the user. No key of it has landed, so one that is
+/// there holds none. Seed 2's file is read once a key of it has.
+///
+/// # Errors
+/// A key, since it is unknown; and a file that cannot be read.
+pub fn check_configuration(directory: &Path, environment: &Environment) -> Result<(), CliError> {
+    let of_user = || {
+        let folder = match stated(environment, "XDG_CONFIG_HOME") {
+            Some(folder) => PathBuf::from(folder),
+            None => Path::new(stated(environment, "HOME")?).join(".config"),
+        };
+        folder.is_absolute().then(|| folder.join("mission").join("config.yaml"))
+    };
+    let own = directory.join(".mission").join("config.yaml");
+    let Some(file) = Some(own).filter(|file| file.exists()).or_else(|| of_user().filter(|file| file.exists())) else {
+        return Ok(());
+    };
+    let problem = |problem: String| CliError::File {
+        place: "the configuration".to_owned(),
+        file: quoted(&file.to_string_lossy()),
+        problem,
+    };
+    let bytes =
+        read_bounded(&file).map_err(|error| problem(format!("it cannot be read ({error}); make it readable, or remove it")))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limits::SKILL_BYTES {
+        return Err(problem(format!("it is larger than {} bytes; remove what is not needed", limits::SKILL_BYTES)));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        problem(format!("it is not UTF-8 (byte {}); save it as UTF-8", error.valid_up_to().saturating_add(1)))
+    })?;
+    let keys = skill::keys(text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(|place| problem(place.to_string()))?;
+    match keys.first() {
+        None => Ok(()),
+        Some(key) => {
+            Err(problem(key.problem(format!("the key {} is unknown to this build; remove it", quoted(&key.text))).to_string()))
+        }
+    }
+}
+
+fn stated<'e>(environment: &'e Environment, name: &str) -> Option<&'e str> {
+    environment.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const GOOD: &str = "---\nname: lamps\nallowed_tools: [a]\n---\nbody\n";
+
+    fn skill(path: &Path) -> Result<Manifest, String> {
+        let stated = Stated { value: path.to_str().unwrap().to_owned(), place: "--skill" };
+        let folder = path.parent().unwrap().to_str().unwrap().to_owned();
+        read_skill(&stated).map_err(|error| error.to_string().replace(&folder, "…"))
+    }
+
+    #[test]
+    fn a_skill_is_a_file_or_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let pack = folder.path().join("pack");
+        fs::create_dir(&pack).unwrap();
+        fs::write(pack.join(FILE_NAME), GOOD).unwrap();
+        assert_eq!(skill(&pack).unwrap(), skill(&pack.join(FILE_NAME)).unwrap());
+        fs::write(folder.path().join("lamps.md"), GOOD).unwrap();
+        assert_eq!(skill(&folder.path().join("lamps.md")).unwrap().name, "lamps");
+    }
+
+    #[test]
+    fn what_is_no_skill_is_refused_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("packs/one")).unwrap();
+        fs::create_dir_all(path("packs/two")).unwrap();
+        fs::create_dir_all(path("empty")).unwrap();
+        fs::create_dir_all(path("folder/SKILL.md")).unwrap();
+        fs::write(path("packs/one/SKILL.md"), GOOD).unwrap();
+        fs::write(path("packs/two/SKILL.md"), GOOD).unwrap();
+        fs::write(path("large"), "x".repeat(70_000)).unwrap();
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        insta::assert_snapshot!(skill(&path("absent")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("empty")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("packs")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("folder")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("large")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("fifo")).unwrap_err(), @"");
+    }
+
+    #[test]
+    fn a_configuration_without_keys_is_fine_and_any_key_is_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::from([("HOME".to_owned(), folder.path().join("home").to_str().unwrap().to_owned())]);
+        let mut check = |directory: &str, xdg: &str| {
+            environment.insert("XDG_CONFIG_HOME".to_owned(), xdg.to_owned());
+            check_configuration(&folder.path().join(directory), &environment)
+                .map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "…"))
+        };
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        check("none", "").unwrap();
+        write("plain/.mission/config.yaml", "# nothing yet\n");
+        check("plain", "").unwrap();
+        write("home/.config/mission/config.yaml", "pricing: {}\n");
+        insta::assert_snapshot!(check("none", "").unwrap_err(), @"");
+        // ours alone is looked at when both are there
+        check("plain", "").unwrap();
+        check("none", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
+        write("keys/.mission/config.yaml", "# prices\n\nprizing: {}\nother: 1\n");
+        insta::assert_snapshot!(check("keys", "").unwrap_err(), @"");
+        write("broken/.mission/config.yaml", "a: [\n");
+        insta::assert_snapshot!(check("broken", "").unwrap_err(), @"");
+        write("list/.mission/config.yaml", "- a\n");
+        insta::assert_snapshot!(check("list", "").unwrap_err(), @"");
+        write("seed/.judais-lobi.yml", "anything: [goes]\n");
+        check("seed", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
+    }
+}

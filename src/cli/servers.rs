@@ -1,0 +1,154 @@
+//! The tool servers of a command line: named, split into words, with their time, their variables and whether a run needs them.
+
+use std::time::Duration;
+
+use super::arguments::ServerFlags;
+use super::environment::{Environment, Stated};
+use super::error::CliError;
+use crate::limits;
+use crate::sys::environment::parse_passes;
+use crate::tools::mcp::ServerRequest;
+use crate::tools::namespaces;
+
+/// The tool servers of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    /// Them, in the order of the command line.
+    pub requests: Vec<ServerRequest>,
+    /// The name that they are told is ours.
+    pub client_name: String,
+}
+
+/// Reads the flags about tool servers and their variables.
+///
+/// # Errors
+/// A command that is none, a name given twice or to nobody, a time that is none, a variable that is not set.
+pub fn resolve(flags: &ServerFlags, environment: &Environment) -> Result<Servers, CliError> {
+    let from_variable = Stated::variable(environment, "MCP_STDIO").filter(|_| flags.mcp_stdio.is_empty());
+    let mut requests = match &from_variable {
+        None => namespaces::assign(&flags.mcp_stdio)?,
+        Some(stated) => namespaces::assign(&[&stated.value])
+            .map_err(|error| CliError::Refused(format!("MCP_STDIO: {}", error.to_string().replacen("--mcp-stdio ", "", 1))))?,
+    };
+    let timeout = timeout(flags, environment)?;
+    let passes = parse_passes(flags.mcp_env.iter().filter(|given| !given.trim().is_empty()).collect::<Vec<_>>().as_slice())?;
+    if let Some(unset) = passes.values().find(|name| !environment.contains_key(*name)) {
+        return Err(CliError::value("--mcp-env", unset, "this variable is not set; set it, or leave the flag out"));
+    }
+    for request in &mut requests {
+        request.timeout = timeout;
+        request.passes = passes.clone();
+    }
+    for name in flags.mcp_optional.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        let known: Vec<String> = requests.iter().map(|request| request.name.clone()).collect();
+        match requests.iter_mut().find(|request| request.name == name) {
+            Some(request) => request.optional = true,
+            None => {
+                let there = if known.is_empty() { "none is given".to_owned() } else { format!("there are {}", known.join(", ")) };
+                return Err(CliError::value("--mcp-optional", name, format!("no server has that name; {there}")));
+            }
+        }
+    }
+    let client_name = Stated::variable(environment, "MCP_CLIENT_NAME")
+        .map_or_else(|| "mission".to_owned(), |stated| stated.value.trim().to_owned());
+    Ok(Servers { requests, client_name })
+}
+
+/// What is not above zero is the default; in the variable, what is no number too.
+fn timeout(flags: &ServerFlags, environment: &Environment) -> Result<Duration, CliError> {
+    let default = Duration::from_secs(limits::MCP_CONNECT_SECONDS);
+    let Some(stated) = Stated::either("--mcp-timeout", flags.mcp_timeout.as_deref(), environment, "MCP_TIMEOUT_S") else {
+        return Ok(default);
+    };
+    let seconds = match stated.value.trim().parse::<f64>() {
+        Ok(seconds) if !seconds.is_nan() => seconds,
+        _ if stated.place != "--mcp-timeout" => return Ok(default),
+        _ => return Err(stated.refuse("that is no number of seconds; give one like 30")),
+    };
+    if seconds <= 0.0 {
+        return Ok(default);
+    }
+    let most = Duration::from_secs(limits::MCP_TIMEOUT_SECONDS_MOST);
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|timeout| *timeout <= most)
+        .ok_or_else(|| stated.refuse(format!("that is more than {} seconds; give less", limits::MCP_TIMEOUT_SECONDS_MOST)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn flags(stdio: &[&str]) -> ServerFlags {
+        ServerFlags { mcp_stdio: stdio.iter().map(|value| (*value).to_owned()).collect(), ..ServerFlags::default() }
+    }
+
+    #[test]
+    fn a_typed_server_replaces_that_of_the_environment() {
+        let variables = environment(&[("MCP_STDIO", "old=a b"), ("MCP_CLIENT_NAME", " platform ")]);
+        let names = |stdio: &[&str]| {
+            resolve(&flags(stdio), &variables).unwrap().requests.into_iter().map(|request| request.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[]), ["old"]);
+        assert_eq!(names(&["x", "y=z"]), ["mcp", "y"]);
+        assert_eq!(resolve(&flags(&[]), &variables).unwrap().client_name, "platform");
+        assert_eq!(
+            resolve(&flags(&[]), &environment(&[("MCP_STDIO", " ")])).unwrap(),
+            Servers { requests: vec![], client_name: "mission".to_owned() }
+        );
+    }
+
+    #[test]
+    fn time_variables_and_need_go_to_every_server() {
+        let flags = ServerFlags {
+            mcp_stdio: vec!["a=x".to_owned(), "b=y".to_owned()],
+            mcp_timeout: Some("2.5".to_owned()),
+            mcp_optional: vec!["b".to_owned()],
+            mcp_env: vec!["TOKEN=MY_TOKEN".to_owned(), "PLAIN".to_owned()],
+        };
+        let requests = resolve(&flags, &environment(&[("MY_TOKEN", "x"), ("PLAIN", "")])).unwrap().requests;
+        assert_eq!(requests.iter().map(|request| request.optional).collect::<Vec<_>>(), [false, true]);
+        assert!(requests.iter().all(|request| request.timeout == Duration::from_millis(2500)));
+        assert!(requests.iter().all(|request| request.passes.get("TOKEN").is_some_and(|name| name == "MY_TOKEN")));
+        insta::assert_snapshot!(resolve(&flags, &environment(&[("PLAIN", "")])).unwrap_err(), @"");
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_the_default_where_the_published_rules_say_so() {
+        let time = |flag: Option<&str>, variable: &str| {
+            let flags = ServerFlags { mcp_timeout: flag.map(str::to_owned), ..flags(&["a"]) };
+            resolve(&flags, &environment(&[("MCP_TIMEOUT_S", variable)])).map(|servers| servers.requests[0].timeout.as_secs_f64())
+        };
+        for (flag, variable, seconds) in [
+            (None, "", 30.0),
+            (None, "7", 7.0),
+            (None, "soon", 30.0),
+            (None, "-1", 30.0),
+            (None, "nan", 30.0),
+            (Some("3"), "7", 3.0),
+            (Some("0"), "7", 30.0),
+            (Some("-5"), "7", 30.0),
+            (Some(" "), "7", 7.0),
+        ] {
+            assert_eq!(time(flag, variable).unwrap(), seconds, "{flag:?} {variable}");
+        }
+        insta::assert_snapshot!(time(Some("soon"), "").unwrap_err(), @"");
+        insta::assert_snapshot!(time(Some("inf"), "").unwrap_err(), @"");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refused =
+            |flags: &ServerFlags, variables: &[(&str, &str)]| resolve(flags, &environment(variables)).unwrap_err().to_string();
+        insta::assert_snapshot!(refused(&flags(&[""]), &[]), @"");
+        insta::assert_snapshot!(refused(&flags(&[]), &[("MCP_STDIO", "a 'b")]), @"");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&["a", "b=c"]) }, &[]), @"");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&[]) }, &[]), @"");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_env: vec!["A=".to_owned()], ..flags(&[]) }, &[]), @"");
+    }
+}
