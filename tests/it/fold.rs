@@ -62,7 +62,7 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
 
 /// The first place where folding the first `count` inputs again gives other outputs than the log holds before the next input.
 fn difference(lines: &[Line], count: usize) -> Option<String> {
-    let redactor = Redactor::new([("LOCAL_API_KEY".to_owned(), CREDENTIAL.to_owned())], []).unwrap();
+    let redactor = Redactor::new([("LOCAL_API_KEY".into(), CREDENTIAL.into())], []).unwrap();
     let mut run = Run::default();
     let (mut recorded, mut again) = (Vec::new(), Vec::new());
     let mut inputs = 0;
@@ -83,7 +83,9 @@ fn difference(lines: &[Line], count: usize) -> Option<String> {
     let at = recorded.iter().zip(&again).position(|(recorded, again)| recorded != again);
     match at {
         Some(at) => Some(format!("output {at}: the log has\n{}\nand the fold gives\n{}", recorded[at], again[at])),
-        None if recorded.len() != again.len() => Some(format!("the log has {} outputs, the fold gives {}", recorded.len(), again.len())),
+        None if recorded.len() != again.len() => {
+            Some(format!("the log has {} outputs, the fold gives {}", recorded.len(), again.len()))
+        }
         None => None,
     }
 }
@@ -100,7 +102,12 @@ fn holds(finished: &Finished) -> Vec<Line> {
 
 fn recorded(protocol: &str, turns: Vec<Turn>, server: &str) -> Finished {
     let model = Model::says(turns);
-    Mission::objective("add two and three").model(&model).env("LOCAL_API_KEY", CREDENTIAL).mcp_stdio("mcp", server).protocol(protocol).run()
+    Mission::objective("add two and three")
+        .model(&model)
+        .env("LOCAL_API_KEY", CREDENTIAL)
+        .mcp_stdio("mcp", server)
+        .protocol(protocol)
+        .run()
 }
 
 #[test]
@@ -168,11 +175,39 @@ fn another_input_gives_other_outputs() {
     };
     assert_eq!(difference(&whole, usize::MAX), None);
     let kinds: [&dyn Fn(&mut Entry) -> bool; 5] = [
-        &|entry| matches!(entry, Entry::Open(open) if { open.spec.objective.push('!'); true }),
-        &|entry| matches!(entry, Entry::Open(open) if { open.run_id.push('0'); true }),
-        &|entry| matches!(entry, Entry::Catalogue(catalogue) if { catalogue.tools.pop(); true }),
-        &|entry| matches!(entry, Entry::Reply(reply) if { reply.text = "{}".into(); true }),
-        &|entry| matches!(entry, Entry::Result(result) if { result.text = "6".into(); true }),
+        &|entry| {
+            if let Entry::Open(open) = entry {
+                open.spec.objective.push('!');
+                true
+            } else {
+                false
+            }
+        },
+        &|entry| {
+            if let Entry::Open(open) = entry {
+                open.run_id.push('0');
+                true
+            } else {
+                false
+            }
+        },
+        &|entry| if let Entry::Catalogue(catalogue) = entry { catalogue.tools.pop().is_some() } else { false },
+        &|entry| {
+            if let Entry::Reply(reply) = entry {
+                reply.text = "{}".into();
+                true
+            } else {
+                false
+            }
+        },
+        &|entry| {
+            if let Entry::Result(result) = entry {
+                result.text = "6".into();
+                true
+            } else {
+                false
+            }
+        },
     ];
     for (at, kind) in kinds.iter().enumerate() {
         assert!(spoil(*kind).is_some(), "input {at} was changed and nothing differs");

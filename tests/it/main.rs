@@ -9,6 +9,20 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+mod consumer;
+mod demo;
+mod door;
+mod endings;
+mod fold;
 mod guardian;
 mod house;
+mod inherit;
+mod journal;
 mod plane;
+mod processes;
+mod servers;
+mod skill;
+mod stream;
