@@ -168,7 +168,10 @@ fn run(told: Vec<Word<'_>>, verb: Option<Verb>) -> Result<Line, CliError> {
                 quoted(first),
                 quoted(objective)
             );
-            wrong.get_or_insert(CliError::Objective(sentence));
+            // The value of a flag that nobody knows looks like an objective: the flag is told first.
+            if !line.flags.iter().any(|flag| is_unknown(flag)) {
+                wrong.get_or_insert(CliError::Objective(sentence));
+            }
         } else {
             line.objective = Some(objective.to_owned());
         }
@@ -177,6 +180,11 @@ fn run(told: Vec<Word<'_>>, verb: Option<Verb>) -> Result<Line, CliError> {
         Some(error) => Err(error),
         None => Ok(Line::Run(line)),
     }
+}
+
+fn is_unknown(flag: &str) -> bool {
+    let name = flag.split_once('=').map_or(flag, |(name, _)| name);
+    vocabulary::flag(name).is_none()
 }
 
 fn tell(words: &[String]) -> Vec<Word<'_>> {

@@ -102,7 +102,7 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
     let leg = model.leg();
     let run_id = store.mint(clock.as_ref())?;
     let (gone, sink_reports) = mpsc::unbounded_channel();
-    let sinks = sinks(events, gone, &clock, environment)?;
+    let sinks = sinks(events, gone, &clock, &redactor, environment)?;
     let log = match RunLog::create(&store, &run_id, Arc::clone(&clock), sinks) {
         Ok(log) => log,
         Err(error) => {
@@ -148,6 +148,7 @@ fn sinks(
     events: Option<Output>,
     gone: mpsc::UnboundedSender<Observed>,
     clock: &Arc<dyn Clock>,
+    redactor: &Arc<Redactor>,
     environment: &Environment,
 ) -> Result<Vec<Box<dyn EventSink>>, CliError> {
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
@@ -162,7 +163,7 @@ fn sinks(
     }
     if !quiet && let Ok(out) = std::io::stdout().as_fd().try_clone_to_owned() {
         let look = Look::of(&out, |name| environment.get(name).cloned());
-        sinks.push(Box::new(Console::start(out, look, Arc::clone(clock)).map_err(|error| CliError::system("a thread", &error))?));
+        sinks.push(Box::new(Console::start(out, look, Arc::clone(clock), Arc::clone(redactor)).map_err(|error| CliError::system("a thread", &error))?));
     }
     Ok(sinks)
 }

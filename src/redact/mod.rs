@@ -11,7 +11,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use mission_contract::event::Event;
+use mission_contract::event::{Arguments, Event};
+use mission_contract::visit::in_members;
 
 pub use stream::StreamRedactor;
 
@@ -154,6 +155,17 @@ impl Redactor {
                 *text = shown;
             }
         });
+    }
+
+    /// Replaces known values in arguments too, which the wire passes verbatim: for what people read.
+    pub fn arguments(&self, arguments: &mut Arguments) {
+        if self.values.is_some() {
+            in_members(arguments, &mut |text| {
+                if let Cow::Owned(shown) = self.text(text) {
+                    *text = shown;
+                }
+            });
+        }
     }
 
     /// A redactor for a text that comes in pieces.

@@ -59,6 +59,8 @@ fn end_of(how: &str, options: &[&str]) -> Result<(), String> {
     let began = Instant::now();
     let live = Mission::objective("start two").model(&model).mcp_stdio("mcp", &server).spawn();
     model.wait_for_request(3);
+    // a record goes out once it is durable: the request may be ahead of it
+    live.wait_for("the second result", |record| record["event"] == "step_started" && record["index"] == 2);
     let signal = match how {
         "end" => None,
         "term" => Some(Signal::SIGTERM),

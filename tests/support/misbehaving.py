@@ -48,7 +48,7 @@ def descriptors():
 
 
 def lines(kib):
-    text = "".join("line %09d of the numbered lines of a large result\n" % at for at in range(kib * 1024 // 57 + 1))
+    text = "".join("line %09d of the numbered lines of a large result\n" % at for at in range(kib * 1024 // 55 + 1))
     return text[: kib * 1024]
 
 

@@ -13,7 +13,7 @@ fn delivery(event: Event) -> Delivery {
 }
 
 fn console(output: impl Into<OwnedFd>, look: Look) -> Console {
-    Console::start(output.into(), look, Arc::new(SystemClock::start())).unwrap()
+    Console::start(output.into(), look, Arc::new(SystemClock::start()), Arc::default()).unwrap()
 }
 
 /// Reads until the text holds what is waited for.

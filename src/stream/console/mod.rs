@@ -14,6 +14,7 @@ use render::{Item, Renderer};
 
 use crate::engine::delivery::{Delivery, EventSink};
 use crate::limits;
+use crate::redact::Redactor;
 use crate::sys::clock::Clock;
 use crate::sys::descriptors::{terminal_columns, write_fully};
 
@@ -48,6 +49,8 @@ impl Look {
 pub struct Console {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
+    /// Arguments pass the wire verbatim; here they do not.
+    redactor: Arc<Redactor>,
 }
 
 #[derive(Debug, Default)]
@@ -77,9 +80,9 @@ impl Console {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(output: OwnedFd, look: Look, clock: Arc<dyn Clock>) -> std::io::Result<Self> {
+    pub fn start(output: OwnedFd, look: Look, clock: Arc<dyn Clock>, redactor: Arc<Redactor>) -> std::io::Result<Self> {
         let shared = Arc::<Shared>::default();
-        let console = Self { shared: Arc::clone(&shared), clock: Arc::clone(&clock) };
+        let console = Self { shared: Arc::clone(&shared), clock: Arc::clone(&clock), redactor };
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             // A reader that went away ends the console and nothing else.
             let _ = print_all(&shared, &output, look, &*clock);
@@ -94,7 +97,7 @@ impl Console {
 
 impl EventSink for Console {
     fn deliver(&mut self, delivery: &Delivery) {
-        let Some(item) = Item::of(&delivery.event) else { return };
+        let Some(item) = Item::of(&delivery.event, &self.redactor) else { return };
         let mut state = self.shared.state();
         if state.ended {
             return;

@@ -12,6 +12,7 @@ use mission_contract::event::{
 
 use super::visible;
 use crate::limits;
+use crate::redact::Redactor;
 
 /// What the console keeps of a record: never a whole tool result, nor all of a call's arguments.
 #[derive(Clone, Debug)]
@@ -45,10 +46,15 @@ pub(super) struct Returned {
 
 impl Item {
     /// What is shown of a record; nothing for what is meant for programs only.
-    pub(super) fn of(event: &Arc<Event>) -> Option<Self> {
+    pub(super) fn of(event: &Arc<Event>, redactor: &Redactor) -> Option<Self> {
         match &**event {
             Event::ControlAck(_) | Event::Tick(_) => None,
-            Event::ToolCall(call) => Some(Self::Call(Box::new(Called::of(call)))),
+            Event::ToolCall(call) => Some(Self::Call(Box::new(Called::of(call, redactor)))),
+            Event::GateRequested(gate) => {
+                let mut gate = gate.clone();
+                redactor.arguments(&mut gate.arguments);
+                Some(Self::Event(Arc::new(Event::GateRequested(gate))))
+            }
             Event::ToolResult(result) => Some(Self::Result(Box::new(Returned::of(result)))),
             _ => Some(Self::Event(Arc::clone(event))),
         }
@@ -61,8 +67,10 @@ impl Item {
 }
 
 impl Called {
-    fn of(call: &ToolCall) -> Self {
-        Self { tool: text_of(&call.tool).into_owned(), arguments: short_json(&call.arguments), branch: call.branch.clone() }
+    fn of(call: &ToolCall, redactor: &Redactor) -> Self {
+        let mut arguments = call.arguments.clone();
+        redactor.arguments(&mut arguments);
+        Self { tool: text_of(&call.tool).into_owned(), arguments: short_json(&arguments), branch: call.branch.clone() }
     }
 }
 

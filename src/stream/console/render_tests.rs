@@ -12,7 +12,7 @@ fn arguments(value: serde_json::Value) -> Arguments {
 
 fn render(colours: bool, records: Vec<(u64, Event)>) -> String {
     let mut renderer = Renderer::new(colours);
-    records.into_iter().filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event))?, at_ms))).collect::<String>()
+    records.into_iter().filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event), &Redactor::default())?, at_ms))).collect::<String>()
 }
 
 fn delta(part: u64, text: &str) -> Event {
@@ -223,15 +223,15 @@ fn an_answer_that_was_shown_is_not_shown_again() {
 fn the_live_line_says_what_is_waited_for_and_fits() {
     let mut renderer = Renderer::new(false);
     assert_eq!(renderer.live(0, 80), None);
-    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event)).unwrap(), at_ms);
+    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event), &Redactor::default()).unwrap(), at_ms);
     show(1000, Event::StepStarted(StepStarted::default()));
     assert_eq!(renderer.live(1900, 80).unwrap(), "asking the model…");
     assert_eq!(renderer.live(4999, 80).unwrap(), "asking the model… 3 s");
     assert_eq!(renderer.live(4999, 12).unwrap(), "asking the…");
-    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event)).unwrap(), at_ms);
+    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event), &Redactor::default()).unwrap(), at_ms);
     show(5000, Event::ToolCall(ToolCall { tool: "mcp.echo".into(), ..Default::default() }));
     assert_eq!(renderer.live(6000, 80).unwrap(), "mcp.echo… 1 s");
-    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event)).unwrap(), at_ms);
+    let mut show = |at_ms, event| renderer.item(&Item::of(&Arc::new(event), &Redactor::default()).unwrap(), at_ms);
     show(7000, Event::ToolResult(ToolResult::default()));
     assert_eq!(renderer.live(8000, 80), None);
 }
