@@ -128,8 +128,8 @@ mod tests {
         let bad = || OsString::from_vec(vec![b'a', 0xff]);
         let taken = take([("OTHER".into(), bad()), (bad(), "x".into())]).unwrap();
         assert_eq!(taken.keys().collect::<Vec<_>>(), ["OTHER"]);
-        insta::assert_snapshot!(take([("MISSION_SKILL".into(), bad())]).unwrap_err(), @"");
-        insta::assert_snapshot!(take([("JUDAIS_LOBI_RUNS".into(), bad())]).unwrap_err(), @"");
+        insta::assert_snapshot!(take([("MISSION_SKILL".into(), bad())]).unwrap_err(), @"the variable MISSION_SKILL is not UTF-8; set it to UTF-8 text, or unset it");
+        insta::assert_snapshot!(take([("JUDAIS_LOBI_RUNS".into(), bad())]).unwrap_err(), @"the variable JUDAIS_LOBI_RUNS is not UTF-8; set it to UTF-8 text, or unset it");
     }
 
     #[test]
@@ -142,8 +142,8 @@ mod tests {
                 assert!(refuse_later(&environment(&[(name, " ")]), &[]).is_ok());
             }
         }
-        insta::assert_snapshot!(refuse_later(&environment(&[("MISSION_GATE_WAIT", "10")]), &[]).unwrap_err(), @"");
-        insta::assert_snapshot!(refuse_later(&environment(&[("MCP_TOKEN", "hunter2")]), &[]).unwrap_err(), @"");
+        insta::assert_snapshot!(refuse_later(&environment(&[("MISSION_GATE_WAIT", "10")]), &[]).unwrap_err(), @"MISSION_GATE_WAIT is not supported by this build yet; unset it, or set it to 300");
+        insta::assert_snapshot!(refuse_later(&environment(&[("MCP_TOKEN", "hunter2")]), &[]).unwrap_err(), @"MCP_TOKEN is not supported by this build yet; unset it");
     }
 
     #[test]

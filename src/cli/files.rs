@@ -142,12 +142,12 @@ mod tests {
         fs::write(path("packs/two/SKILL.md"), GOOD).unwrap();
         fs::write(path("large"), "x".repeat(70_000)).unwrap();
         nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        insta::assert_snapshot!(skill(&path("absent")).unwrap_err(), @"");
-        insta::assert_snapshot!(skill(&path("empty")).unwrap_err(), @"");
-        insta::assert_snapshot!(skill(&path("packs")).unwrap_err(), @"");
-        insta::assert_snapshot!(skill(&path("folder")).unwrap_err(), @"");
-        insta::assert_snapshot!(skill(&path("large")).unwrap_err(), @"");
-        insta::assert_snapshot!(skill(&path("fifo")).unwrap_err(), @"");
+        insta::assert_snapshot!(skill(&path("absent")).unwrap_err(), @"--skill `…/absent`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
+        insta::assert_snapshot!(skill(&path("empty")).unwrap_err(), @"--skill `…/empty`: the folder holds no SKILL.md; name a folder that does");
+        insta::assert_snapshot!(skill(&path("packs")).unwrap_err(), @"--skill `…/packs`: the folder holds no SKILL.md but folders that do; name one of one, two");
+        insta::assert_snapshot!(skill(&path("folder")).unwrap_err(), @"--skill `…/folder`: `…/folder/SKILL.md` cannot be read (it is no regular file); name a readable SKILL.md");
+        insta::assert_snapshot!(skill(&path("large")).unwrap_err(), @"the skill …/large: it is larger than 65536 bytes; what the model need not read belongs into a tool");
+        insta::assert_snapshot!(skill(&path("fifo")).unwrap_err(), @"--skill `…/fifo`: `…/fifo` cannot be read (it is no regular file); name a readable SKILL.md");
     }
 
     #[test]
@@ -168,16 +168,16 @@ mod tests {
         write("plain/.mission/config.yaml", "# nothing yet\n");
         check("plain", "").unwrap();
         write("home/.config/mission/config.yaml", "pricing: {}\n");
-        insta::assert_snapshot!(check("none", "").unwrap_err(), @"");
+        insta::assert_snapshot!(check("none", "").unwrap_err(), @"the configuration `…/home/.config/mission/config.yaml`: line 1, column 1: the key `pricing` is unknown to this build; remove it");
         // ours alone is looked at when both are there
         check("plain", "").unwrap();
         check("none", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
         write("keys/.mission/config.yaml", "# prices\n\nprizing: {}\nother: 1\n");
-        insta::assert_snapshot!(check("keys", "").unwrap_err(), @"");
+        insta::assert_snapshot!(check("keys", "").unwrap_err(), @"the configuration `…/keys/.mission/config.yaml`: line 3, column 1: the key `prizing` is unknown to this build; remove it");
         write("broken/.mission/config.yaml", "a: [\n");
-        insta::assert_snapshot!(check("broken", "").unwrap_err(), @"");
+        insta::assert_snapshot!(check("broken", "").unwrap_err(), @"the configuration `…/broken/.mission/config.yaml`: line 1, column 4: this cannot be read: unclosed bracket '['");
         write("list/.mission/config.yaml", "- a\n");
-        insta::assert_snapshot!(check("list", "").unwrap_err(), @"");
+        insta::assert_snapshot!(check("list", "").unwrap_err(), @"the configuration `…/list/.mission/config.yaml`: line 1, column 1: the front matter has to be a mapping of keys to values");
         write("seed/.judais-lobi.yml", "anything: [goes]\n");
         check("seed", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
     }

@@ -163,7 +163,10 @@ fn sinks(
     }
     if !quiet && let Ok(out) = std::io::stdout().as_fd().try_clone_to_owned() {
         let look = Look::of(&out, |name| environment.get(name).cloned());
-        sinks.push(Box::new(Console::start(out, look, Arc::clone(clock), Arc::clone(redactor)).map_err(|error| CliError::system("a thread", &error))?));
+        sinks.push(Box::new(
+            Console::start(out, look, Arc::clone(clock), Arc::clone(redactor))
+                .map_err(|error| CliError::system("a thread", &error))?,
+        ));
     }
     Ok(sinks)
 }

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(requests.iter().map(|request| request.optional).collect::<Vec<_>>(), [false, true]);
         assert!(requests.iter().all(|request| request.timeout == Duration::from_millis(2500)));
         assert!(requests.iter().all(|request| request.passes.get("TOKEN").is_some_and(|name| name == "MY_TOKEN")));
-        insta::assert_snapshot!(resolve(&flags, &environment(&[("PLAIN", "")])).unwrap_err(), @"");
+        insta::assert_snapshot!(resolve(&flags, &environment(&[("PLAIN", "")])).unwrap_err(), @"--mcp-env `MY_TOKEN`: this variable is not set; set it, or leave the flag out");
     }
 
     #[test]
@@ -137,18 +137,18 @@ mod tests {
         ] {
             assert_eq!(time(flag, variable).unwrap(), seconds, "{flag:?} {variable}");
         }
-        insta::assert_snapshot!(time(Some("soon"), "").unwrap_err(), @"");
-        insta::assert_snapshot!(time(Some("inf"), "").unwrap_err(), @"");
+        insta::assert_snapshot!(time(Some("soon"), "").unwrap_err(), @"--mcp-timeout `soon`: that is no number of seconds; give one like 30");
+        insta::assert_snapshot!(time(Some("inf"), "").unwrap_err(), @"--mcp-timeout `inf`: that is more than 86400 seconds; give less");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let refused =
             |flags: &ServerFlags, variables: &[(&str, &str)]| resolve(flags, &environment(variables)).unwrap_err().to_string();
-        insta::assert_snapshot!(refused(&flags(&[""]), &[]), @"");
-        insta::assert_snapshot!(refused(&flags(&[]), &[("MCP_STDIO", "a 'b")]), @"");
-        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&["a", "b=c"]) }, &[]), @"");
-        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&[]) }, &[]), @"");
-        insta::assert_snapshot!(refused(&ServerFlags { mcp_env: vec!["A=".to_owned()], ..flags(&[]) }, &[]), @"");
+        insta::assert_snapshot!(refused(&flags(&[""]), &[]), @"--mcp-stdio ``: the command is empty; give the server's program and its arguments");
+        insta::assert_snapshot!(refused(&flags(&[]), &[("MCP_STDIO", "a 'b")]), @"MCP_STDIO: `a 'b`: the command ends inside a quote or after a backslash; close it, or put a backslash before it");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&["a", "b=c"]) }, &[]), @"--mcp-optional `nobody`: no server has that name; there are mcp, b");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_optional: vec!["nobody".to_owned()], ..flags(&[]) }, &[]), @"--mcp-optional `nobody`: no server has that name; none is given");
+        insta::assert_snapshot!(refused(&ServerFlags { mcp_env: vec!["A=".to_owned()], ..flags(&[]) }, &[]), @"--mcp-env: `A=` is not of the form [NAME=]VAR: a name is empty; give the name of a variable, optionally with another name for it inside the server");
     }
 }

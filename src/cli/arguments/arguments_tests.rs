@@ -64,15 +64,15 @@ fn blanks_are_values_here() {
 
 #[test]
 fn a_misspelt_flag_is_refused_with_the_one_that_is_near() {
-    insta::assert_snapshot!(refused(&["--mission", "add", "--protocl", "json"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "add", "--mission-step=3"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "-x"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "--api-key=hunter2"]), @"");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--jsn".to_owned()]).unwrap_err(), @"");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"");
-    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--mcp-stdio".to_owned()]).unwrap_err(), @"");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--json=yes".to_owned()]).unwrap_err(), @"");
+    insta::assert_snapshot!(refused(&["--mission", "add", "--protocl", "json"]), @"`--protocl` is no flag of mission (did you mean --protocol?); an objective that begins with a dash stands after `--`");
+    insta::assert_snapshot!(refused(&["--mission", "add", "--mission-step=3"]), @"`--mission-step` is no flag of mission (did you mean --mission-steps?); an objective that begins with a dash stands after `--`");
+    insta::assert_snapshot!(refused(&["--mission", "-x"]), @"`-x` is no flag of mission; an objective that begins with a dash stands after `--`");
+    insta::assert_snapshot!(refused(&["--mission", "--api-key=hunter2"]), @"`--api-key` is no flag of mission; an objective that begins with a dash stands after `--`");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--jsn".to_owned()]).unwrap_err(), @"`--jsn` is no flag of `mission tools` (did you mean --json?); its flags are listed by --help");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"`mission tools` takes no word `me`; see mission help tools");
+    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"`mission conform` takes no word `b`; see mission help conform");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--mcp-stdio".to_owned()]).unwrap_err(), @"--mcp-stdio needs a value; write it behind the flag, or as --mcp-stdio=VALUE when it begins with a dash");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--json=yes".to_owned()]).unwrap_err(), @"--json is a switch and takes no value; write it alone");
 }
 
 #[test]
@@ -113,15 +113,102 @@ fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
 fn the_help_is_short_and_says_where_more_is() {
     let help = help(None);
     assert!(help.lines().count() <= 60 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
-    insta::assert_snapshot!(help, @"");
+    insta::assert_snapshot!(help, @"
+    Carries out one objective with a language model and MCP tools, under governance.
+
+    Usage: mission --mission [FLAGS] TEXT
+           mission run [FLAGS] -- TEXT
+           mission VERB …
+
+    Run:
+          --mission                  TEXT is the objective, whatever it says
+          --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
+          --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
+          --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
+
+    Model:
+          --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
+          --model <NAME>          The model [LOCAL_MODEL, else the provider's]
+          --script <FILE>         What the scripted provider says, a JSON file
+          --protocol <WORD>       json or native: how the model is spoken to [MISSION_PROTOCOL, else json]
+          --no-stream             Take each reply whole [MISSION_STREAM=off]
+          --temperature <NUMBER>  Sampling; not sent unless given
+          --top-p <NUMBER>        Sampling; not sent unless given
+          --seed <INTEGER>        Sampling; not sent unless given
+
+    Tools:
+          --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
+          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
+                                        30]
+          --mcp-optional <NAME>         Go on without this server when it does not come up
+          --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
+          --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
+                                        [MISSION_SKILL]
+
+    Other:
+      -h, --help     Print this, or with a verb what it takes
+      -V, --version  Print the version
+
+    Verbs:
+      run        Carries out an objective: `mission run [flags] -- TEXT`.
+      demo       Carries out a mission with a scripted model and a tool server of its own.
+      tools      Lists the tools that servers offer.
+      schema     Prints the JSON Schema of a record, or the names of all.
+      contract   Prints this vocabulary and the limits.
+      conform    Holds a recorded stream to the contract, a line a problem.
+
+    A flag beats its variable, given in brackets. `mission contract` prints every flag, variable and exit code.
+    ");
 }
 
 #[test]
 fn every_verb_has_its_own_help() {
-    insta::assert_snapshot!(help(Some(Verb::Tools)), @"");
-    insta::assert_snapshot!(help(Some(Verb::Demo)), @"");
-    insta::assert_snapshot!(help(Some(Verb::Conform)), @"");
-    insta::assert_snapshot!(help(Some(Verb::Schema)), @"");
-    insta::assert_snapshot!(help(Some(Verb::Contract)), @"");
+    insta::assert_snapshot!(help(Some(Verb::Tools)), @"
+    Lists the tools that servers offer.
+
+    Usage: mission tools [OPTIONS]
+
+    Tools:
+          --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
+          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
+                                        30]
+          --mcp-optional <NAME>         Go on without this server when it does not come up
+          --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
+
+    Output:
+          --json  Print one JSON object
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Demo)), @"
+    Carries out a mission with a scripted model and a tool server of its own.
+
+    Usage: mission demo [OPTIONS]
+
+    Options:
+          --protocol <WORD>       json or native: how the model is spoken to [default: json]
+          --keep <DIR>            Put the skill, the script and the run there [else .mission]
+          --events <-|fd:N|PATH>  Write the event stream there [MISSION_EVENTS]
+          --no-stream             Take each reply whole
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Conform)), @"
+    Holds a recorded stream to the contract, a line a problem.
+
+    Usage: mission conform [FILE]
+
+    Arguments:
+      [FILE]  A recorded event stream [else standard input]
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Schema)), @"
+    Prints the JSON Schema of a record, or the names of all.
+
+    Usage: mission schema [NAME]
+
+    Arguments:
+      [NAME]  A record, `log-line`, `control` or `stream`; without it the names are listed
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Contract)), @"
+    Prints this vocabulary and the limits.
+
+    Usage: mission contract
+    ");
     assert_eq!(help(Some(Verb::Run)), help(None));
 }

@@ -71,7 +71,7 @@ impl RunArguments {
 
 /// The parser of a run, for its help too.
 fn run_command() -> Command {
-    with_help(RunFlags::command())
+    with_help(RunFlags::command().about("Carries out one objective with a language model and MCP tools, under governance."))
 }
 
 fn with_help(command: Command) -> Command {
@@ -96,8 +96,10 @@ pub fn read_verb<T: Args>(verb: Verb, words: &[String]) -> Result<Option<(T, Vec
 }
 
 fn verb_command<T: Args>(verb: Verb) -> Command {
-    let command = Command::new(verb.name()).bin_name(format!("mission {}", verb.name())).about(verb.meaning());
-    T::augment_args(command.disable_help_flag(true).disable_version_flag(true).args_override_self(true))
+    let command = Command::new(verb.name()).bin_name(format!("mission {}", verb.name()));
+    let command = command.disable_help_flag(true).disable_version_flag(true).args_override_self(true);
+    // What is said of the structure in the code is not what is said of the verb.
+    T::augment_args(command).about(verb.meaning()).long_about(None::<&str>)
 }
 
 struct Flattened<T>(T);

@@ -79,36 +79,36 @@ fn numbers_are_read_as_the_published_rules_have_them() {
 #[test]
 fn refusals_name_what_is_wrong_and_the_fix() {
     let no = |words: &[&str]| refused(&[&["--mission", "add"], words].concat(), &[KEY]);
-    insta::assert_snapshot!(refused(&["--mission"], &[]), @"");
-    insta::assert_snapshot!(refused(&[], &[]), @"");
-    insta::assert_snapshot!(refused(&["--mission", " \n"], &[]), @"");
-    insta::assert_snapshot!(refused(&["--mission", &"x".repeat(300_000)], &[]), @"");
-    insta::assert_snapshot!(no(&["--protocol", "xml"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_PROTOCOL", "xml")]), @"");
-    insta::assert_snapshot!(no(&["--mission-steps", "many"]), @"");
-    insta::assert_snapshot!(no(&["--temperature", "warm"]), @"");
-    insta::assert_snapshot!(no(&["--top-p", "nan"]), @"");
-    insta::assert_snapshot!(no(&["--seed", "1.5"]), @"");
-    insta::assert_snapshot!(no(&["--grace", "-1"]), @"");
-    insta::assert_snapshot!(no(&["--provider", "nobody"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"");
-    insta::assert_snapshot!(no(&["--provider", "scripted"]), @"");
-    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"");
-    insta::assert_snapshot!(no(&["--mcp-optional", "nobody"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "add"], &[]), @"");
+    insta::assert_snapshot!(refused(&["--mission"], &[]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
+    insta::assert_snapshot!(refused(&[], &[]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
+    insta::assert_snapshot!(refused(&["--mission", " \n"], &[]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
+    insta::assert_snapshot!(refused(&["--mission", &"x".repeat(300_000)], &[]), @"the objective is larger than 262144 bytes; put what is long into a file that a tool can read");
+    insta::assert_snapshot!(no(&["--protocol", "xml"]), @"--protocol `xml`: that is no protocol; say json or native");
+    insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_PROTOCOL", "xml")]), @"MISSION_PROTOCOL `xml`: that is no protocol; say json or native");
+    insta::assert_snapshot!(no(&["--mission-steps", "many"]), @"--mission-steps `many`: that is no whole number; give one like 20, or 0 for no ceiling");
+    insta::assert_snapshot!(no(&["--temperature", "warm"]), @"--temperature `warm`: that is no number; give one like 0.7");
+    insta::assert_snapshot!(no(&["--top-p", "nan"]), @"--top-p `nan`: that is no number; give one like 0.7");
+    insta::assert_snapshot!(no(&["--seed", "1.5"]), @"--seed `1.5`: that is no whole number of 64 bits; give one like 7");
+    insta::assert_snapshot!(no(&["--grace", "-1"]), @"--grace `-1`: that is no time between 0 and 3600 seconds");
+    insta::assert_snapshot!(no(&["--provider", "nobody"]), @"provider `nobody` (from --provider) is not known: name `openai`, `local` or `scripted`");
+    insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"MISSION_PROVIDER `mistral`: this build cannot ask that provider; name one of local, openai, scripted");
+    insta::assert_snapshot!(no(&["--provider", "scripted"]), @"--provider scripted plays a file: name it with --script FILE");
+    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
+    insta::assert_snapshot!(no(&["--mcp-optional", "nobody"]), @"--mcp-optional `nobody`: no server has that name; none is given");
+    insta::assert_snapshot!(refused(&["--mission", "add"], &[]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");
 }
 
 #[test]
 fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
-    insta::assert_snapshot!(no(&["--mcp-url", "http://127.0.0.1:9/mcp"]), @"");
-    insta::assert_snapshot!(no(&["--swarm"]), @"");
-    insta::assert_snapshot!(no(&["--gate-wait", "10"]), @"");
-    insta::assert_snapshot!(no(&["--profile", "dev"]), @"");
-    insta::assert_snapshot!(no(&["--profile", "emperor"]), @"");
-    insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"");
-    insta::assert_snapshot!(no(&["--exit-codes", "outcome"]), @"");
-    insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"");
+    insta::assert_snapshot!(no(&["--mcp-url", "http://127.0.0.1:9/mcp"]), @"--mcp-url is not supported by this build yet; leave it out");
+    insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
+    insta::assert_snapshot!(no(&["--gate-wait", "10"]), @"--gate-wait is not supported by this build yet; leave it out, or say 300");
+    insta::assert_snapshot!(no(&["--profile", "dev"]), @"--profile dev is not supported by this build yet; leave it out, or say safe");
+    insta::assert_snapshot!(no(&["--profile", "emperor"]), @"--profile `emperor`: that is no such word; leave it out, or say safe");
+    insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"--replay-tools live is not supported by this build yet; leave it out, or say recorded");
+    insta::assert_snapshot!(no(&["--exit-codes", "outcome"]), @"--exit-codes outcome is not supported by this build yet; leave it out");
+    insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"MISSION_SWARM is not supported by this build yet; unset it");
     let fine = [
         "--mission",
         "add",

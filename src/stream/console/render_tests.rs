@@ -12,7 +12,10 @@ fn arguments(value: serde_json::Value) -> Arguments {
 
 fn render(colours: bool, records: Vec<(u64, Event)>) -> String {
     let mut renderer = Renderer::new(colours);
-    records.into_iter().filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event), &Redactor::default())?, at_ms))).collect::<String>()
+    records
+        .into_iter()
+        .filter_map(|(at_ms, event)| Some(renderer.item(&Item::of(&Arc::new(event), &Redactor::default())?, at_ms)))
+        .collect::<String>()
 }
 
 fn delta(part: u64, text: &str) -> Event {
