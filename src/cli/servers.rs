@@ -77,7 +77,7 @@ fn timeout(flags: &ServerFlags, environment: &Environment) -> Result<Duration, C
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     fn environment(pairs: &[(&str, &str)]) -> Environment {

@@ -146,9 +146,9 @@ fn history(store: &Value, part: &Value) -> Value {
     let sku = field(part, "sku");
     let movements: Vec<&Value> = list(store, "movements").filter(|movement| field(movement, "sku") == sku).collect();
     let change = |movement: &Value| movement.get("change").and_then(Value::as_i64).unwrap_or(0);
-    let out = movements.iter().filter(|movement| change(movement) < 0);
+    let mut out = movements.iter().filter(|movement| change(movement) < 0);
     let taken_out = out.clone().fold(0_i64, |sum, movement| sum.saturating_sub(change(movement)));
-    let last = out.last().map(|movement| field(movement, "on"));
+    let last = out.next_back().map(|movement| field(movement, "on"));
     json!({"sku": sku, "movements": movements, "taken_out": taken_out, "last_taken_out": last})
 }
 

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use mission_contract::vocabulary::{FLAGS, Status};
 
@@ -90,8 +90,8 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
             continue;
         };
         assert_eq!(arg.get_action().takes_values(), flag.value.is_some(), "{}", flag.name);
-        if flag.status == Status::Landed && flag.value.is_some() {
-            assert_eq!(arg.get_value_names().unwrap().first().unwrap().as_str(), flag.value.unwrap(), "{}", flag.name);
+        if let (Status::Landed, Some(value)) = (flag.status, flag.value) {
+            assert_eq!(arg.get_value_names().unwrap().first().unwrap().as_str(), value, "{}", flag.name);
             assert_eq!(matches!(arg.get_action(), clap::ArgAction::Append), flag.repeatable, "{}", flag.name);
         }
         assert_eq!(arg.is_hide_set(), flag.status != Status::Landed, "{}", flag.name);
