@@ -408,3 +408,10 @@ fn server_ref(server: &ServerState, tools: u64) -> ServerRef {
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
+
+#[cfg(test)]
+mod any_input_tests;
+#[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
+mod replies_tests;
