@@ -464,3 +464,7 @@ impl Driver {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

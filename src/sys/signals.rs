@@ -44,6 +44,13 @@ impl EndSignals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
+    /// Catches neither: what another test sends to this process is not meant for this one.
+    #[cfg(test)]
+    pub fn deaf() -> io::Result<Self> {
+        let other = SignalKind::user_defined2();
+        Ok(Self { terminate: signal(other)?, interrupt: signal(other)? })
+    }
+
     /// Waits for the first of them, then hands both back to the kernel: the next one ends the process, however busy it is.
     /// Safe to drop and call again before it returned.
     pub async fn first(&mut self) -> EndSignal {

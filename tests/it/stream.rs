@@ -1,5 +1,6 @@
 //! Where records go: a descriptor, stdout, a file; what is refused as a place for them; readers that go away or are slow.
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, Turn, answer, call, held};
@@ -190,4 +191,21 @@ fn logged(log: &crate::support::log::Log) -> Vec<Value> {
         }
     }
     records
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_reader_takes_nothing() {
+    let server = needs!(servers::misbehaving(&[]));
+    // The reader is far behind after the first result: the intent of the second call can become durable only behind it.
+    let model = Model::says([call("mcp.big", json!({"kib": 6000})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
+    let live = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).args(["--grace", "1"]).slow_reader().spawn();
+    model.wait_for_request(2);
+    live.signal(Signal::SIGTERM);
+    let finished = live.finish();
+    finished.exits(143);
+    assert!(finished.stderr.contains("took nothing any more"), "{}", finished.stderr);
+    let log = finished.log();
+    assert_eq!(log.problems(), Vec::<String>::new());
+    let last = log.of_kind("record").pop().unwrap();
+    assert_eq!((&last["event"], &last["reason"]), (&json!("mission_finished"), &json!("cancelled")));
 }

@@ -46,6 +46,7 @@ pub struct Mission {
     stream: Stream,
     reading: Reading,
     pipe_bytes: Option<i32>,
+    file_bytes: Option<u64>,
 }
 
 impl Mission {
@@ -129,6 +130,12 @@ impl Mission {
         self
     }
 
+    /// No file of it grows past this: writing more fails, as on a full disk.
+    pub fn file_bytes(mut self, most: u64) -> Self {
+        self.file_bytes = Some(most);
+        self
+    }
+
     /// The command line and environment, for a program that is to start it by itself. The stream is to be on descriptor 3.
     pub fn command_line(&self) -> Vec<OsString> {
         let mut words = vec![OsString::from(BINARY)];
@@ -173,6 +180,7 @@ impl Mission {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        limit_files(&mut command, self.file_bytes);
         let mut child = command.spawn().unwrap();
         drop((command, given));
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -236,6 +244,24 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
     unsafe {
         command.pre_exec(move || if libc::dup2(given, 3) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
+    }
+}
+
+/// Bounds every file that the process writes; writing more is an error then, and no signal.
+#[allow(unsafe_code)]
+fn limit_files(command: &mut Command, most: Option<u64>) {
+    let Some(most) = most else { return };
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: between fork and exec only setrlimit and signal are called, which are async-signal-safe; the limit is a plain value.
+    unsafe {
+        command.pre_exec(move || {
+            let ignored = libc::signal(libc::SIGXFSZ, libc::SIG_IGN) != libc::SIG_ERR;
+            if ignored && libc::setrlimit(libc::RLIMIT_FSIZE, &limit) == 0 {
+                Ok(())
+            } else {
+                Err(std::io::Error::last_os_error())
+            }
+        });
     }
 }
 
