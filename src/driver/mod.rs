@@ -133,12 +133,6 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
     if let Some(detail) = &internal {
         driver.close_after(detail);
     }
-    if journal.is_none()
-        && let Err(failed) = driver.settle().await
-    {
-        driver.journal_failed(&failed);
-        journal = Some(failed);
-    }
     driver.let_go();
     let left = driver.end_by().saturating_duration_since(Instant::now());
     let Driver { log, ending, signal, .. } = driver;
@@ -307,17 +301,6 @@ impl Driver {
         *self.end_by.get_or_insert_with(|| now.checked_add(self.grace).unwrap_or(now))
     }
 
-    /// Waits until the last record is durable, as long as the end of a run may take.
-    async fn settle(&mut self) -> Result<(), JournalFailed> {
-        let end_by = self.end_by();
-        tokio::select! {
-            biased;
-            synced = self.log.synced() => synced,
-            // Closing the log gives up the reader that is in the way.
-            () = tokio::time::sleep_until(end_by) => Ok(()),
-        }
-    }
-
     fn show(&mut self, delta: Delta) {
         if let Some(asking) = &mut self.asking {
             for event in asking.fragments.read(delta) {
@@ -421,7 +404,7 @@ impl Driver {
         let mut notice =
             Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
         self.redactor.event(&mut notice);
-        // What the engine said of the end, if it did, was never durable, and so never shown.
+        // A run that had ended by then does not come here: the log's writer sees to the ending that it lost.
         let last = self.last_words();
         self.log.emergency(vec![notice, last]);
     }
