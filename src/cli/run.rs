@@ -58,6 +58,7 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
+    say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,6 +68,16 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
     exit
+}
+
+/// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
+fn say_faults(redactor: &Arc<Redactor>) {
+    let redactor = Arc::clone(redactor);
+    std::panic::set_hook(Box::new(move |fault| {
+        let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let words = fault.payload_as_str().unwrap_or("no words");
+        diagnostics::say(&redactor, &format!("A fault at {place}: {words}"));
+    }));
 }
 
 /// What was opened at the door.
