@@ -46,6 +46,7 @@ pub struct Mission {
     stream: Stream,
     reading: Reading,
     pipe_bytes: Option<i32>,
+    inherits: Vec<fn()>,
 }
 
 impl Mission {
@@ -129,6 +130,12 @@ impl Mission {
         self
     }
 
+    /// What the process finds in place when it starts: called between fork and exec, so only async-signal-safe calls may stand in it.
+    pub fn inherits(mut self, left_behind: fn()) -> Self {
+        self.inherits.push(left_behind);
+        self
+    }
+
     /// The command line and environment, for a program that is to start it by itself. The stream is to be on descriptor 3.
     pub fn command_line(&self) -> Vec<OsString> {
         let mut words = vec![OsString::from(BINARY)];
@@ -173,6 +180,7 @@ impl Mission {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
         drop((command, given));
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -236,6 +244,17 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
     unsafe {
         command.pre_exec(move || if libc::dup2(given, 3) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
+    }
+}
+
+#[allow(unsafe_code)]
+fn leave_behind(command: &mut Command, all: Vec<fn()>) {
+    // SAFETY: whoever gives them keeps to calls that are async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            all.iter().for_each(|each| each());
+            Ok(())
+        });
     }
 }
 
