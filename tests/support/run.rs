@@ -47,6 +47,7 @@ pub struct Mission {
     reading: Reading,
     pipe_bytes: Option<i32>,
     inherits: Vec<fn()>,
+    shell: Option<String>,
 }
 
 impl Mission {
@@ -130,6 +131,12 @@ impl Mission {
         self
     }
 
+    /// Started by a shell with this script; the program and its words are `$0` and `$@`.
+    pub fn by_shell(mut self, script: &str) -> Self {
+        self.shell = Some(script.to_owned());
+        self
+    }
+
     /// What the process finds in place when it starts: called between fork and exec, so only async-signal-safe calls may stand in it.
     pub fn inherits(mut self, left_behind: fn()) -> Self {
         self.inherits.push(left_behind);
@@ -175,7 +182,10 @@ impl Mission {
     /// Starts it.
     pub fn spawn(self) -> Live {
         let (directory, fresh) = self.place();
-        let words = self.command_line();
+        let mut words = self.command_line();
+        if let Some(script) = &self.shell {
+            words.splice(0..0, ["sh".into(), "-c".into(), script.into()]);
+        }
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
