@@ -10,7 +10,7 @@ use super::objective::{self, Line};
 use super::run::Exit;
 use super::{configuration, run};
 use crate::demo::{OBJECTIVE, SCRIPT, SERVER_WORD, SKILL};
-use crate::sys::descriptors::Inherited;
+use crate::sys::descriptors::{Inherited, Target, parse_output};
 use crate::sys::files::{self, Durability};
 
 /// Variables of our own that would make it another run.
@@ -52,7 +52,8 @@ pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mu
         return Err(CliError::Failed("the demo's own command line asks for no run".to_owned()));
     };
     let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
-    let quiet = arguments.events.as_deref().is_some_and(|events| matches!(events.trim(), "-" | "fd:1"));
+    let quiet =
+        arguments.events.as_deref().is_some_and(|events| matches!(parse_output("--events", events), Ok(Target::Standard)));
     let say = |sentence: &str| {
         if !quiet {
             // A reader of ours that went away misses the words, not the run.

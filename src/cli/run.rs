@@ -160,7 +160,11 @@ fn sinks(
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     let quiet = events.as_ref().is_some_and(|output| output.standard);
     if let Some(output) = events {
+        let redactor = Arc::clone(redactor);
         let sink = LineSink::start(output, move |away| {
+            if !away.by_reader {
+                diagnostics::say(&redactor, &format!("{away}."));
+            }
             let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
             // The run may be over by then.
             let _ = gone.send(observed);

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::sync::mpsc as channel;
 
@@ -12,11 +12,11 @@ use crate::journal::RunStore;
 use crate::sys::clock::SystemClock;
 
 /// A model that says these texts, and panics when it has nothing more to say.
-struct Says(std::sync::Mutex<std::vec::IntoIter<&'static str>>);
+struct Says(std::sync::Mutex<std::collections::VecDeque<&'static str>>);
 
 impl Says {
     fn these(texts: &[&'static str]) -> Arc<Self> {
-        Arc::new(Self(std::sync::Mutex::new(texts.to_vec().into_iter())))
+        Arc::new(Self(std::sync::Mutex::new(texts.iter().copied().collect())))
     }
 }
 
@@ -32,7 +32,7 @@ impl ModelBackend for Says {
         _: CancellationToken,
     ) -> BoxFuture<'a, ModelReply> {
         async {
-            let text = self.0.lock().unwrap().next().unwrap_or_else(|| panic!("the model lost its mind"));
+            let text = self.0.lock().unwrap().pop_front().unwrap_or_else(|| panic!("the model lost its mind"));
             ModelReply { reply: Reply { text: text.into(), ..Reply::default() }, ..ModelReply::default() }
         }
         .boxed()

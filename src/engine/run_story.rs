@@ -1,5 +1,5 @@
 //! For tests: a run that is told input by input, and what it does about each, as text.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects)]
 
 use mission_contract::event::{Event, Usage};
 use mission_contract::log::{

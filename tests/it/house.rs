@@ -458,3 +458,28 @@ fn the_exact_versions_are_pinned() {
     }
     assert!(!manifest.contains("panic = \"abort\""), "unwinding writes the last record");
 }
+
+/// The codes of the notices that a source makes, by the ways in which the program makes them.
+fn notice_codes(text: &str) -> BTreeSet<String> {
+    let ways = [
+        r#"\b(?:what|code):\s*"([a-z_]+)""#,
+        r#"\b(?:tell|observe|declined)\(\s*"([a-z_]+)""#,
+        r#"\(\s*"([a-z]+_[a-z_]+)",\s*(?:format!|detail\b)"#,
+    ];
+    let ways = ways.map(|way| regex::Regex::new(way).unwrap());
+    ways.iter().flat_map(|way| way.captures_iter(text)).map(|found| found[1].to_owned()).collect()
+}
+
+#[test]
+fn the_codes_of_notices_are_those_of_the_contract() {
+    let mut made = BTreeSet::new();
+    let mut all = Vec::new();
+    files(&root().join("src"), &mut all);
+    for path in all.iter().filter(|path| !path.file_stem().unwrap().to_str().unwrap().ends_with("tests")) {
+        made.extend(notice_codes(without_tests(&std::fs::read_to_string(path).unwrap())));
+    }
+    let known: BTreeSet<String> = mission_contract::vocabulary::NOTICE_CODES.iter().map(|term| term.name.to_owned()).collect();
+    assert!(made.len() > 12, "the ways in which notices are made are not recognised any more: {made:?}");
+    let unknown: Vec<&String> = made.difference(&known).collect();
+    assert!(unknown.is_empty(), "notices with codes that CONTRACT.md does not name: {unknown:?}");
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::endings::small_files;
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
@@ -182,39 +183,18 @@ fn no_credential_stands_in_the_log_or_leaves_on_the_stream() {
     assert!(!open.to_string().contains(secret), "{open}");
 }
 
-/// Where the journal fails: the stream says so and ends, and nothing more is dispatched.
-#[track_caller]
-fn failed_journal(finished: &Finished) {
-    finished.exits(4).ends("incomplete");
-    let notices = finished.named("notice");
-    assert_eq!(notices.last().map(|notice| notice["code"].clone()), Some(json!("journal_failed")), "{finished}");
-    finished.only("mission_finished");
-    let log = finished.run_dir().join("log.ndjson");
-    assert!(finished.stderr.contains(&log.file_name().unwrap().to_string_lossy().into_owned()), "{finished}");
-    assert!(
-        !std::fs::read_to_string(&log).unwrap().contains("mission_finished"),
-        "what stands in the stream alone is not in the log"
-    );
-}
-
 #[test]
-fn a_log_that_cannot_be_written_ends_the_run_at_once() {
+fn a_run_whose_log_cannot_be_written_dispatches_nothing_more_and_shows_nothing_that_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("note.ndjson");
     let server = needs!(servers::misbehaving(&["--note", note.to_str().unwrap()]));
     let turns = [call("mcp.big", json!({"kib": 200})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")];
     let model = Model::says(turns);
-    let finished = Mission::objective("add two and three").model(&model).mcp_stdio("mcp", &server).file_bytes(128 * 1024).run();
-    failed_journal(&finished);
-    assert!(finished.named("tool_result").is_empty(), "what is lost is not shown: {finished}");
+    let finished = Mission::objective("add two and three").model(&model).mcp_stdio("mcp", &server).inherits(small_files).run();
+    finished.exits(4).ends("incomplete");
+    assert!(finished.named("tool_result").is_empty(), "{finished}");
+    let log = std::fs::read_to_string(finished.run_dir().join("log.ndjson")).unwrap();
+    assert!(!log.contains("mission_finished"), "what stands in the stream alone is not in the log");
     let called = records(&std::fs::read_to_string(&note).unwrap());
-    assert_eq!(called.iter().filter(|each| each["what"] == "called").count(), 1, "nothing more is dispatched: {called:?}");
-}
-
-#[test]
-fn a_log_that_cannot_take_the_end_of_its_run_says_so_too() {
-    let model = Model::says([answer(&"long ".repeat(40_000))]);
-    let finished = Mission::objective("talk").model(&model).file_bytes(128 * 1024).run();
-    failed_journal(&finished);
-    assert!(finished.named("answer").is_empty(), "what is lost is not shown: {finished}");
+    assert_eq!(called.iter().filter(|each| each["what"] == "called").count(), 1, "{called:?}");
 }

@@ -46,7 +46,8 @@ pub struct Mission {
     stream: Stream,
     reading: Reading,
     pipe_bytes: Option<i32>,
-    file_bytes: Option<u64>,
+    inherits: Vec<fn()>,
+    shell: Option<String>,
 }
 
 impl Mission {
@@ -130,9 +131,15 @@ impl Mission {
         self
     }
 
-    /// No file of it grows past this: writing more fails, as on a full disk.
-    pub fn file_bytes(mut self, most: u64) -> Self {
-        self.file_bytes = Some(most);
+    /// Started by a shell with this script; the program and its words are `$0` and `$@`.
+    pub fn by_shell(mut self, script: &str) -> Self {
+        self.shell = Some(script.to_owned());
+        self
+    }
+
+    /// What the process finds in place when it starts: called between fork and exec, so only async-signal-safe calls may stand in it.
+    pub fn inherits(mut self, left_behind: fn()) -> Self {
+        self.inherits.push(left_behind);
         self
     }
 
@@ -175,12 +182,15 @@ impl Mission {
     /// Starts it.
     pub fn spawn(self) -> Live {
         let (directory, fresh) = self.place();
-        let words = self.command_line();
+        let mut words = self.command_line();
+        if let Some(script) = &self.shell {
+            words.splice(0..0, ["sh".into(), "-c".into(), script.into()]);
+        }
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
-        limit_files(&mut command, self.file_bytes);
+        leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
         drop((command, given));
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -247,20 +257,13 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     }
 }
 
-/// Bounds every file that the process writes; writing more is an error then, and no signal.
 #[allow(unsafe_code)]
-fn limit_files(command: &mut Command, most: Option<u64>) {
-    let Some(most) = most else { return };
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: between fork and exec only setrlimit and signal are called, which are async-signal-safe; the limit is a plain value.
+fn leave_behind(command: &mut Command, all: Vec<fn()>) {
+    // SAFETY: whoever gives them keeps to calls that are async-signal-safe.
     unsafe {
         command.pre_exec(move || {
-            let ignored = libc::signal(libc::SIGXFSZ, libc::SIG_IGN) != libc::SIG_ERR;
-            if ignored && libc::setrlimit(libc::RLIMIT_FSIZE, &limit) == 0 {
-                Ok(())
-            } else {
-                Err(std::io::Error::last_os_error())
-            }
+            all.iter().for_each(|each| each());
+            Ok(())
         });
     }
 }

@@ -1,5 +1,5 @@
 //! Whatever comes in whatever order: nothing brings a run down, and it ends once.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! How a run ends, and what else changes its course: budgets, cancels, failures, changes of the plane.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use mission_contract::digest::definition_digest;
 use mission_contract::event::Event;

@@ -1,5 +1,5 @@
 //! What goes out for what a model says, and what it is told.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::sync::Arc;
 
