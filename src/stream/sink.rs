@@ -74,7 +74,7 @@ impl Drop for LineSink {
 
 /// Writes whole lines until all is over. What is there already goes out with one call, up to a bound.
 fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
-    let bound = usize::try_from(limits::SINK_WRITE_BYTES).unwrap_or(usize::MAX);
+    let bound = limits::size(limits::SINK_WRITE_BYTES);
     let mut bytes = Vec::new();
     while let Some(first) = queue.pop(true) {
         let mut next = Some(first);

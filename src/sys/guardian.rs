@@ -347,8 +347,8 @@ impl Tree {
 
     /// Waits until there is no child left, and does something each time that one may still be there.
     fn gone_within(&mut self, time: Duration, mut each: impl FnMut(&Tree)) -> bool {
-        /// What died wakes us; a process that is born while the tree is read does not.
-        const LOOK_AGAIN: Duration = Duration::from_millis(20);
+        // What died wakes us; a process that is born while the tree is read does not.
+        let look_again = Duration::from_millis(limits::GUARDIAN_LOOK_MS);
         let begun = Instant::now();
         loop {
             if self.reap() {
@@ -359,7 +359,7 @@ impl Tree {
                 return false;
             }
             each(self);
-            self.wait(None, Some(left.min(LOOK_AGAIN)));
+            self.wait(None, Some(left.min(look_again)));
         }
     }
 }

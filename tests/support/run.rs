@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
+use mission_contract::conforms::conforms_line;
+use mission_contract::vocabulary::NOTICE_CODES;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
@@ -329,14 +331,16 @@ impl Live {
         self.wait();
         let status = self.child.wait().unwrap();
         let bytes = self.feed.as_mut().map(Feed::end).unwrap_or_default();
-        Finished {
+        let finished = Finished {
             stream: String::from_utf8(bytes).expect("the stream is UTF-8"),
             stdout: String::from_utf8(self.stdout.take().unwrap().join().unwrap()).expect("stdout is UTF-8"),
             stderr: String::from_utf8(self.stderr.take().unwrap().join().unwrap()).expect("stderr is UTF-8"),
             status,
             directory: self.directory.clone(),
             _fresh: self.fresh.take(),
-        }
+        };
+        assert_eq!(finished.faults(), Vec::<String>::new(), "the stream is not what the contract says\n{finished}");
+        finished
     }
 
     fn so_far(&mut self) -> String {
@@ -368,6 +372,19 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Everything in the stream that the contract does not have. A line that was cut is none of it: a process can be killed.
+    fn faults(&self) -> Vec<String> {
+        let lines = self.stream.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let mut faults: Vec<String> =
+            lines.flat_map(|line| conforms_line(line).into_iter().map(move |fault| format!("{fault}: {line}"))).collect();
+        let published = |code: &str| NOTICE_CODES.iter().any(|term| term.name == code);
+        let notices = self.stream.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let codes =
+            notices.filter(|record| record["event"] == "notice").filter_map(|record| record["code"].as_str().map(str::to_owned));
+        faults.extend(codes.filter(|code| !published(code)).map(|code| format!("the code {code} is not published")));
+        faults
+    }
+
     /// The records of the stream.
     pub fn events(&self) -> Vec<Value> {
         records(&self.stream)

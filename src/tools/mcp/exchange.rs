@@ -151,7 +151,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// An exchange, the lines to be written to the server, and the ids that were answered.
     pub(crate) fn new(reports: Reports) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>, mpsc::Receiver<Id>) {
-        let messages = usize::try_from(limits::MCP_QUEUE_MESSAGES).unwrap_or(usize::MAX);
+        let messages = limits::size(limits::MCP_QUEUE_MESSAGES);
         let (outbox, lines) = mpsc::channel(messages);
         let (answered, ids) = mpsc::channel(messages);
         let state = Mutex::new(State::default());

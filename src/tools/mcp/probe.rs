@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::exchange::{Answer, Awaited, Exchange, Message, waiter};
 use super::frame::Id;
-use super::result::{cut, error_in_words};
+use super::result::{cut, error_in_words, quoted};
 use crate::limits;
 
 /// The revisions with a handshake, oldest first. A server that answers with any other is let go.
@@ -182,10 +182,11 @@ fn shaken(message: &Message) -> Result<Handshake, Refusal> {
     if !HANDSHAKE_VERSIONS.contains(&version) {
         return Err(Refusal::Because(format!(
             "names the protocol version {:?} in the handshake, which is not known; known are {known}",
-            cut(version, 80)
+            quoted(version)
         )));
     }
-    let text = |key: &str| result.pointer(key).and_then(Value::as_str).map(|text| cut(text, 200));
+    let text =
+        |key: &str| result.pointer(key).and_then(Value::as_str).map(|text| cut(text, limits::size(limits::MCP_SAMPLE_BYTES)));
     let implementation = match (text("/serverInfo/name"), text("/serverInfo/version")) {
         (Some(name), Some(version)) => Some(format!("{name} {version}")),
         (name, _) => name,
@@ -217,7 +218,7 @@ fn newest_common(versions: &[String]) -> Option<&'static str> {
 }
 
 fn texts(values: &[Value]) -> Vec<String> {
-    values.iter().filter_map(Value::as_str).map(|text| cut(text, 80)).collect()
+    values.iter().filter_map(Value::as_str).map(quoted).collect()
 }
 
 fn value(bytes: Option<&[u8]>) -> Value {
