@@ -54,7 +54,7 @@ pub struct Done {
 pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let redactor = Arc::new(Redactor::from_environment([])?);
-    let directory = std::env::current_dir().map_err(|error| CliError::system("the working directory", &error))?;
+    let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;

@@ -42,6 +42,16 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
 }
 
 #[test]
+fn a_server_that_floods_its_output_is_given_up_and_named_for_it() {
+    needs!(servers::program("cat"));
+    let model = Model::says([answer("never asked")]);
+    let finished = Mission::objective("add").model(&model).mcp_stdio("flood", "cat /dev/zero").run();
+    finished.exits(1).ends("incomplete");
+    let detail = finished.only("notice")["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail, "The server `flood` wrote more than 268435456 bytes without an end of line and was given up.");
+}
+
+#[test]
 fn an_optional_server_that_does_not_start_is_a_notice() {
     let broken = needs!(servers::misbehaving(&["--refuse-to-start"]));
     let good = needs!(servers::misbehaving(&[]));
