@@ -78,7 +78,10 @@ fn a_reader_that_goes_away_is_told_once_and_the_run_goes_on() {
         sink.deliver(&fragment(part));
     }
     sink.finish();
-    assert_eq!(gone.recv().unwrap(), SinkGone { name: "fd:3".to_owned(), detail: "its reader went away".to_owned() });
+    assert_eq!(
+        gone.recv().unwrap(),
+        SinkGone { name: "fd:3".to_owned(), detail: "its reader went away".to_owned(), by_reader: true }
+    );
     assert!(gone.recv().is_err(), "said once");
 }
 

@@ -1,4 +1,4 @@
-//! Processes, descriptors, locks, files, clock: the only place for unsafe code.
+//! Processes, descriptors, signals, environments, locks, files, clocks, and splitters of what comes in pieces: the only place for unsafe code.
 
 pub mod clock;
 pub mod descriptors;
@@ -10,3 +10,4 @@ pub mod lock;
 pub mod signals;
 pub mod spawn;
 pub mod sse;
+pub mod standard;

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::endings::small_files;
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
-use crate::support::run::{Finished, Mission, run_dirs};
+use crate::support::run::{Finished, Mission, records, run_dirs};
 use crate::support::servers;
 
 fn run(protocol: &str) -> Option<Finished> {
@@ -158,6 +159,38 @@ fn a_killed_run_leaves_a_log_that_holds_and_is_known_to_be_open() {
     assert_eq!(Log::read(&run_dir).bytes, log.bytes, "another run leaves it alone");
 }
 
+#[test]
+fn a_run_is_held_by_its_process_and_by_nobody_once_that_is_killed() {
+    use nix::fcntl::{Flock, FlockArg};
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::says([Turn::Stall]);
+    let live = Mission::objective("wait").model(&model).directory(folder.path()).spawn();
+    model.wait_for_request(1);
+    let run_dir = run_dirs(folder.path()).remove(0);
+    let lock = || std::fs::File::open(run_dir.join("lock")).unwrap();
+    let holder: Value = serde_json::from_reader(lock()).unwrap();
+    assert_eq!((&holder["pid"], &holder["epoch"]), (&json!(live.id()), &json!(1)), "{holder}");
+    assert!(holder["host"].is_string() && holder["boot_id"].is_string(), "{holder}");
+    assert!(Flock::lock(lock(), FlockArg::LockSharedNonblock).is_err(), "a run that goes on is held");
+    live.signal(nix::sys::signal::Signal::SIGKILL);
+    live.finish();
+    assert!(Flock::lock(lock(), FlockArg::LockExclusiveNonblock).is_ok(), "the kernel frees it");
+}
+
+#[test]
+fn what_a_list_shows_names_the_last_line_as_a_witness() {
+    let model = Model::says([answer("Twelve.")]);
+    let finished = Mission::objective("how many lamps?").model(&model).run();
+    finished.exits(0);
+    let meta: Value = serde_json::from_slice(&std::fs::read(finished.run_dir().join("meta.json")).unwrap()).unwrap();
+    let last = finished.log().lines().pop().unwrap();
+    assert_eq!(meta["head"], json!({"seq": last["seq"], "sum": last["sum"]}));
+    assert_eq!(
+        (&meta["run_id"], &meta["objective"], &meta["outcome"], &meta["steps"], &meta["provider"]),
+        (&finished.only("mission_started")["run_id"], &json!("how many lamps?"), &json!("answered"), &json!(1), &json!("local"))
+    );
+}
+
 fn logged_names(log: &Log) -> Vec<String> {
     log.of_kind("record").iter().map(|record| record["event"].as_str().unwrap().to_owned()).collect()
 }
@@ -180,4 +213,20 @@ fn no_credential_stands_in_the_log_or_leaves_on_the_stream() {
     assert!(!finished.stdout.contains(secret) && !finished.stderr.contains(secret), "{finished}");
     let open = finished.log().of_kind("open").remove(0);
     assert!(!open.to_string().contains(secret), "{open}");
+}
+
+#[test]
+fn a_run_whose_log_cannot_be_written_dispatches_nothing_more_and_shows_nothing_that_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("note.ndjson");
+    let server = needs!(servers::misbehaving(&["--note", note.to_str().unwrap()]));
+    let turns = [call("mcp.big", json!({"kib": 200})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")];
+    let model = Model::says(turns);
+    let finished = Mission::objective("add two and three").model(&model).mcp_stdio("mcp", &server).inherits(small_files).run();
+    finished.exits(4).ends("incomplete");
+    assert!(finished.named("tool_result").is_empty(), "{finished}");
+    let log = std::fs::read_to_string(finished.run_dir().join("log.ndjson")).unwrap();
+    assert!(!log.contains("mission_finished"), "what stands in the stream alone is not in the log");
+    let called = records(&std::fs::read_to_string(&note).unwrap());
+    assert_eq!(called.iter().filter(|each| each["what"] == "called").count(), 1, "{called:?}");
 }

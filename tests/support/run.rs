@@ -48,6 +48,8 @@ pub struct Mission {
     stream: Stream,
     reading: Reading,
     pipe_bytes: Option<i32>,
+    inherits: Vec<fn()>,
+    shell: Option<String>,
 }
 
 impl Mission {
@@ -131,6 +133,18 @@ impl Mission {
         self
     }
 
+    /// Started by a shell with this script; the program and its words are `$0` and `$@`.
+    pub fn by_shell(mut self, script: &str) -> Self {
+        self.shell = Some(script.to_owned());
+        self
+    }
+
+    /// What the process finds in place when it starts: called between fork and exec, so only async-signal-safe calls may stand in it.
+    pub fn inherits(mut self, left_behind: fn()) -> Self {
+        self.inherits.push(left_behind);
+        self
+    }
+
     /// The command line and environment, for a program that is to start it by itself. The stream is to be on descriptor 3.
     pub fn command_line(&self) -> Vec<OsString> {
         let mut words = vec![OsString::from(BINARY)];
@@ -170,11 +184,15 @@ impl Mission {
     /// Starts it.
     pub fn spawn(self) -> Live {
         let (directory, fresh) = self.place();
-        let words = self.command_line();
+        let mut words = self.command_line();
+        if let Some(script) = &self.shell {
+            words.splice(0..0, ["sh".into(), "-c".into(), script.into()]);
+        }
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
         drop((command, given));
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -241,6 +259,17 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     }
 }
 
+#[allow(unsafe_code)]
+fn leave_behind(command: &mut Command, all: Vec<fn()>) {
+    // SAFETY: whoever gives them keeps to calls that are async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            all.iter().for_each(|each| each());
+            Ok(())
+        });
+    }
+}
+
 fn collect(mut source: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut all = Vec::new();
@@ -271,6 +300,11 @@ impl Live {
     /// Waits for the first record with this name.
     pub fn wait_for_event(&self, name: &str) -> Value {
         self.wait_for(name, |record| record["event"] == name)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends it a signal.

@@ -1,5 +1,7 @@
 //! `intent` and `result`: a tool is called, and comes back.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,9 +24,9 @@ pub struct CallResult {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// Its typed result.
+    /// Its typed result; shared, as it may be as large as the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Arc<Value>>,
     /// The content blocks that are not text: kind, type, size, address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,

@@ -95,7 +95,8 @@ pub(crate) async fn probe(exchange: &Exchange, client: &str, patience: Duration)
 pub(crate) async fn handshake(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
     let shaken = initialize(exchange, client).await?;
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    exchange.write(initialized.to_string().into_bytes()).map_err(|why| Refusal::Because(why.to_owned()))?;
+    let gone = |why: &str| if exchange.closed().is_cancelled() { Refusal::Gone } else { Refusal::Because(why.to_owned()) };
+    exchange.write(initialized.to_string().into_bytes()).map_err(gone)?;
     Ok(shaken)
 }
 
@@ -160,6 +161,8 @@ async fn initialize_with(
     let message = match ask(exchange, Id::Number(id), &request).answer.await {
         Ok(Answer::Message(message)) => message,
         Ok(Answer::Unreadable(why)) => return Err(Refusal::Because(format!("cannot be shaken hands with: it {why}"))),
+        // How it went is known by whoever watches over the process.
+        Ok(Answer::NotSent(_)) if exchange.closed().is_cancelled() => return Err(Refusal::Gone),
         Ok(Answer::NotSent(why)) => return Err(Refusal::Because(why.to_owned())),
         Ok(Answer::Gone) | Err(_) => return Err(Refusal::Gone),
     };

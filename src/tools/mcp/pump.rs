@@ -43,7 +43,8 @@ pub(crate) async fn read(mut output: impl AsyncRead + Unpin, exchange: Arc<Excha
             take(&exchange, line, &mut failed);
         }
         if lines.over_cap().is_some_and(|bytes| bytes > limits::MCP_LINE_SKIPPED_BYTES) {
-            break;
+            let most = limits::MCP_LINE_SKIPPED_BYTES;
+            return exchange.close_because(format!("wrote more than {most} bytes without an end of line and was given up"));
         }
     }
     if let Some(line) = lines.finish() {
