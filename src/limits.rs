@@ -137,7 +137,13 @@ limits! {
 
     // ----------------------------------------------------------------- redact
     SECRET_CHARACTERS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
-    REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
+    SECRET_ENCODED_BYTES = 4 * KIB, "bytes", "a value past which it is looked for as it stands and escaped, and not in base64 or hexadecimal: nine times as much";
+    SECRET_FORM_BYTES = 512, "bytes", "one piece of a known value: a longer one is looked for in pieces that overlap";
+    SECRET_SHAPE_BYTES = KIB, "bytes", "how far ahead is looked to tell what nobody named: the header of a signed token, the authority of a URL";
+    SECRET_NAME_BYTES = 64, "bytes", "how much of a name is read before a value: longer ones end the same";
+    SECRET_CONTEXT_BYTES = 256, "bytes", "what a stream keeps of the text that was shown: a name stands before its value";
+    PRIVATE_KEY_BYTES = 256 * KIB, "bytes", "how much is hidden of a private key without an end: four times the largest in use";
+    REDACTOR_HELD_BYTES = 16 * KIB, "bytes", "how far one piece of a known value may be spread by escapes and line breaks, and so what a stream holds back at most: past it, it is no value";
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
