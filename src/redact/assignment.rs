@@ -31,6 +31,9 @@ pub(super) fn judge(candidate: &Candidate<'_>) -> Verdict {
     let whole = text.get(begins..candidate.end).unwrap_or_default();
     let dashes = whole.iter().take_while(|byte| **byte == b'-').count();
     let name = std::str::from_utf8(whole.get(dashes..).unwrap_or_default()).unwrap_or_default();
+    if text.get(..begins).is_some_and(|before| before.ends_with(b"${")) {
+        return Verdict::No; // a shell's `${NAME:-…}`
+    }
     let in_query = begins.checked_sub(1).and_then(|at| text.get(at)).is_some_and(|byte| matches!(byte, b'?' | b'&'));
     let Some(kind) = classify(name, in_query) else { return Verdict::No };
     let mut reader = Reader { text, at: candidate.end, over: candidate.over };
@@ -56,7 +59,7 @@ pub(super) fn judge(candidate: &Candidate<'_>) -> Verdict {
             start,
             from,
             swallow,
-            label: Label::Named(candidate.placeholder.replace("NAME", name)),
+            label: Label::Named { placeholder: candidate.placeholder.replace("NAME", name), from: begins.saturating_add(dashes) },
         }),
         Read::Not => Verdict::No,
         Read::Incomplete => Verdict::More(candidate.end),
@@ -100,23 +103,35 @@ impl Reader<'_> {
         self.at = self.at.saturating_add(bytes);
     }
 
-    fn run(&self, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+    fn run(&self, most: usize, mut fits: impl FnMut(u8) -> bool) -> usize {
         let rest = self.text.get(self.at..).unwrap_or_default();
         rest.iter().take(most).take_while(|byte| fits(**byte)).count()
     }
 
     /// A quote, with the backslashes before it.
-    fn quote(&mut self) -> Option<Opening> {
+    fn quote(&mut self) -> Read<Option<Opening>> {
         let escapes = self.run(ESCAPES, |byte| byte == b'\\');
-        let quote = self.text.get(self.at.saturating_add(escapes)).copied();
-        let quote = quote.filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))?;
-        self.skip(escapes.saturating_add(1));
-        Some(Opening { quote, escapes })
+        let next = self.text.get(self.at.saturating_add(escapes)).copied();
+        if next.is_none() && !self.over {
+            return Read::Incomplete;
+        }
+        match next.filter(|byte| matches!(byte, b'"' | b'\'' | b'`')) {
+            Some(quote) => {
+                self.skip(escapes.saturating_add(1));
+                Read::Is(Some(Opening { quote, escapes }))
+            }
+            None if escapes > 0 => Read::Not,
+            None => Read::Is(None),
+        }
     }
 
     /// What stands between a name and its value: `=`, `:`, `=>`, `:=`, or white space behind a flag; and how the value opens.
     fn separator(&mut self, flag: bool) -> Read<(u8, Option<Opening>)> {
-        let closed = self.quote().is_some();
+        let closed = match self.quote() {
+            Read::Is(quote) => quote.is_some(),
+            Read::Not => return Read::Not,
+            Read::Incomplete => return Read::Incomplete,
+        };
         if closed && self.peek() == Some(b']') {
             self.skip(1);
         }
@@ -139,18 +154,11 @@ impl Reader<'_> {
             Some(_) => return Read::Not,
         };
         self.skip(self.run(BLANKS, blank));
-        // An opening quote needs one byte behind its backslashes to be seen.
-        let opening = self.quote();
-        if self.peek().is_none() && !self.over {
-            return Read::Incomplete;
-        }
-        match (opening, self.peek()) {
-            (None, Some(b'\\')) => {
-                let run = self.run(ESCAPES, |byte| byte == b'\\');
-                if self.text.get(self.at.saturating_add(run)).is_none() { self.short() } else { Read::Not }
-            }
-            (opening, Some(_)) => Read::Is((separator, opening)),
-            (_, None) => Read::Not,
+        match self.quote() {
+            Read::Is(_) if self.peek().is_none() => self.short(),
+            Read::Is(opening) => Read::Is((separator, opening)),
+            Read::Not => Read::Not,
+            Read::Incomplete => Read::Incomplete,
         }
     }
 
@@ -160,10 +168,27 @@ impl Reader<'_> {
 
     /// The head of a value: as far as it goes, and no farther than a bound. Nothing when more of it may come.
     fn head(&self, ends: impl Fn(u8) -> bool) -> Option<&[u8]> {
-        let length = self.run(VALUE_BYTES, |byte| !ends(byte));
-        let head = self.text.get(self.at..self.at.saturating_add(length));
-        let at_end = self.at.saturating_add(length) >= self.text.len();
-        if at_end && length < VALUE_BYTES && !self.over { None } else { head }
+        self.bounded(self.run(VALUE_BYTES, |byte| !ends(byte)))
+    }
+
+    /// The head of a quoted value; a quote that is escaped is part of it.
+    fn quoted_head(&self, opening: Opening) -> Option<&[u8]> {
+        let mut escaped = false;
+        let length = self.run(VALUE_BYTES, |byte| {
+            let ends = !escaped && (byte == opening.quote || matches!(byte, b'\n' | b'\r'));
+            escaped = opening.escapes == 0 && byte == b'\\' && !escaped;
+            !ends
+        });
+        let head = self.bounded(length)?;
+        // Inside a string the closing quote is escaped too.
+        let trailing = head.iter().rev().take_while(|byte| opening.escapes > 0 && **byte == b'\\').count();
+        head.get(..head.len().saturating_sub(trailing))
+    }
+
+    fn bounded(&self, length: usize) -> Option<&[u8]> {
+        let end = self.at.saturating_add(length);
+        let cut = end >= self.text.len() && length < VALUE_BYTES && !self.over;
+        if cut { None } else { self.text.get(self.at..end) }
     }
 }
 
@@ -177,7 +202,7 @@ fn value(
 ) -> Read<Found> {
     let class = if place == Place::Environment { Class::Line } else { Class::Value };
     let head = match opening {
-        Some(Opening { quote, .. }) => reader.head(|byte| byte == quote || matches!(byte, b'\n' | b'\r')),
+        Some(opening) => reader.quoted_head(opening),
         None => reader.head(|byte| !class.holds(byte)),
     };
     let Some(head) = head else { return Read::Incomplete };

@@ -1,14 +1,16 @@
 //! Known values: one search over all their forms that reads the text twice, as it stands and plainly.
 //!
 //! Both readings run through the same automaton, one step a byte, and nothing is ever read again: the time is proportional to
-//! the text. While the readings say the same they are one.
+//! the text. While the readings say the same they are one, and where no form can begin the automaton rests.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::nfa::noncontiguous::NFA;
 use aho_corasick::{Anchored, BuildError, MatchError, MatchKind};
 
+use super::filter::{BEGINNING, Filter};
 use super::forms::{is_special, unit};
 use super::span::{Label, Span};
 use crate::limits::{REDACTOR_HELD_BYTES, size};
@@ -17,10 +19,11 @@ use crate::limits::{REDACTOR_HELD_BYTES, size};
 pub(super) struct Known {
     automaton: NFA,
     start: StateID,
-    /// By pattern.
-    replacements: Vec<String>,
-    /// Lengths of what may still become a value, by state, sorted.
-    depths: Vec<(StateID, usize)>,
+    filter: Filter,
+    /// The forms and what stands in their places, in the order of the patterns.
+    patterns: Vec<(Vec<u8>, String)>,
+    /// Lengths of what may still become a value, by state, sorted; only a text that comes in pieces needs them.
+    depths: OnceLock<Vec<(StateID, usize)>>,
     /// Length of the longest form in bytes.
     longest: usize,
 }
@@ -44,29 +47,34 @@ impl Known {
         }
         let automaton = NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(patterns.keys())?;
         let start = automaton.start_state(Anchored::No)?;
-        let mut depths = Vec::new();
-        for pattern in patterns.keys() {
-            let mut state = start;
-            for (depth, byte) in (1..).zip(pattern) {
-                state = automaton.next_state(Anchored::No, state, *byte);
-                depths.push((state, depth));
-            }
-        }
-        depths.sort_unstable();
-        depths.dedup();
+        let filter = Filter::exact(patterns.keys().map(Vec::as_slice));
         let longest = patterns.keys().map(Vec::len).max().unwrap_or_default();
-        Ok(Some(Self { automaton, start, replacements: patterns.into_values().collect(), depths, longest }))
+        let patterns = patterns.into_iter().collect();
+        Ok(Some(Self { automaton, start, filter, patterns, depths: OnceLock::new(), longest }))
     }
 
     /// Nothing at all in place of a value rather than the value: a pattern without a replacement cannot be.
     pub fn replacement(&self, pattern: usize) -> &str {
-        self.replacements.get(pattern).map_or("", String::as_str)
+        self.patterns.get(pattern).map_or("", |(_, replacement)| replacement)
     }
 
     /// How many bytes before this state may be the beginning of a value.
     fn depth(&self, state: StateID) -> usize {
-        let found = self.depths.binary_search_by_key(&state, |(state, _)| *state);
-        found.ok().and_then(|position| self.depths.get(position)).map_or(0, |(_, depth)| *depth)
+        let depths = self.depths.get_or_init(|| {
+            let mut depths = Vec::new();
+            for (pattern, _) in &self.patterns {
+                let mut state = self.start;
+                for (depth, byte) in (1..).zip(pattern) {
+                    state = self.step(state, *byte);
+                    depths.push((state, depth));
+                }
+            }
+            depths.sort_unstable();
+            depths.dedup();
+            depths
+        });
+        let found = depths.binary_search_by_key(&state, |(state, _)| *state);
+        found.ok().and_then(|position| depths.get(position)).map_or(0, |(_, depth)| *depth)
     }
 
     fn step(&self, state: StateID, byte: u8) -> StateID {
@@ -133,21 +141,32 @@ impl KnownState {
 
     /// Both readings as one, to the next place where they may differ.
     fn read_alike(&mut self, known: &Known, mut state: StateID, text: &[u8]) -> StateID {
-        let rest = text.get(self.position..).unwrap_or_default();
-        let mut read = 0usize;
-        for byte in rest {
-            if is_special(*byte) {
-                break;
+        loop {
+            let mut rest = text.get(self.position..).unwrap_or_default();
+            if state == known.start {
+                let passed = known.filter.passes_alike(rest);
+                self.position = self.position.saturating_add(passed);
+                rest = rest.get(passed..).unwrap_or_default();
             }
-            state = known.step(state, *byte);
-            read = read.saturating_add(1);
-            if let Some((pattern, length)) = known.found(state) {
-                let end = self.position.saturating_add(read);
-                add(&mut self.spans, Span { start: end.saturating_sub(length), end, label: Label::Known(pattern) });
+            // Step through what may begin here, and then until nothing has begun.
+            for (read, byte) in (1usize..).zip(rest) {
+                if is_special(*byte) {
+                    return state;
+                }
+                state = known.step(state, *byte);
+                self.position = self.position.saturating_add(1);
+                if let Some((pattern, length)) = known.found(state) {
+                    let end = self.position;
+                    add(&mut self.spans, Span { start: end.saturating_sub(length), end, label: Label::Known(pattern) });
+                }
+                if state == known.start && rest.len().saturating_sub(read) >= BEGINNING {
+                    break;
+                }
+            }
+            if self.position >= text.len() {
+                return state;
             }
         }
-        self.position = self.position.saturating_add(read);
-        state
     }
 
     /// One place in both readings. False when the text is at its end.

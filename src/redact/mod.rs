@@ -11,6 +11,7 @@
 
 mod assignment;
 mod class;
+mod filter;
 mod forms;
 mod known;
 mod names;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use mission_contract::event::{Arguments, Event};
 use mission_contract::text::Text;
 use mission_contract::visit::{Evidence, in_members};
+use serde::Serialize;
 
 pub use known::SearchError;
 pub use stream::StreamRedactor;
@@ -108,10 +110,8 @@ impl Redactor {
                 patterns.entry(placeholder.clone().into_bytes()).or_insert(placeholder);
             }
         }
-        let problem = |source| RedactError::Build { count, source };
-        let known = Known::new(patterns).map_err(problem)?;
-        let shapes = Shapes::new().map_err(problem)?;
-        Ok(Self { secrets: Some(Arc::new(Secrets { known, shapes })), evidence: false })
+        let known = Known::new(patterns).map_err(|source| RedactError::Build { count, source })?;
+        Ok(Self { secrets: Some(Arc::new(Secrets { known, shapes: Shapes::new() })), evidence: false })
     }
 
     /// A redactor for the environment of this process and for the `given` values, each with its name.
@@ -215,6 +215,29 @@ impl Redactor {
     }
 }
 
+/// A rule as it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PublishedRule {
+    /// What it finds.
+    pub name: &'static str,
+    /// What stands in its place; `NAME` is the name that the text gives.
+    pub placeholder: &'static str,
+    /// Where it is looked for.
+    pub anchors: &'static [&'static str],
+    /// Who says that it looks like this.
+    pub source: &'static str,
+}
+
+/// The rules by which secrets are found that nobody named, in their order.
+pub fn rules() -> impl Iterator<Item = PublishedRule> {
+    rules::RULES.iter().map(|rule| PublishedRule {
+        name: rule.name,
+        placeholder: rule.placeholder,
+        anchors: rule.anchors,
+        source: rule.source,
+    })
+}
+
 fn names_a_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     CREDENTIAL_WORDS.iter().any(|word| name.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('_')))
@@ -228,5 +251,9 @@ fn is_secret(value: &str) -> bool {
 }
 
 #[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
 #[path = "redact_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod stream_tests;

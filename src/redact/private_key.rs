@@ -77,13 +77,14 @@ impl PrivateKey {
                     b'-' if read == 0 => End::Letters(0),
                     _ if Some(byte) == letter && read < 2 => End::Letters(read.saturating_add(1)),
                     _ if Some(byte) == letter => End::Named,
-                    // Another block begins before this one ended: it goes with it.
                     _ => End::None,
                 };
                 if self.end != End::None {
                     self.dashes = 0;
                     return true;
                 }
+                // Another block begins before this one ended: it goes with it.
+                self.header = true;
             }
             End::None => {}
         }

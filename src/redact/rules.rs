@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     // clouds
     other("AWS access key id", "<redacted:aws-access-key-id>", &["AKIA", "ASIA", "ABIA", "ACCA"], Pattern::Exactly { count: 16 }, "AWS"),
     token("Google API key", "<redacted:google-api-key>", &["AIza"], Word, 35, "Google Cloud"),
-    token("Google OAuth token", "<redacted:google-oauth-token>", &["ya29."], Word, 20, "Google Cloud"),
+    token("Google OAuth token", "<redacted:google-oauth-token>", &["ya29."], Dotted, 20, "Google Cloud"),
     token("Google OAuth secret", "<redacted:google-oauth-secret>", &["GOCSPX-"], Word, 24, "Google Cloud"),
     token("DigitalOcean token", "<redacted:digitalocean-token>", &["dop_v1_", "doo_v1_", "dor_v1_"], Alphanumeric, 60, "DigitalOcean"),
     token("Databricks token", "<redacted:databricks-token>", &["dapi"], Alphanumeric, 32, "Databricks"),

@@ -23,10 +23,13 @@ impl Secrets {
         match label {
             Label::Known(pattern) => self.known.as_ref().map_or("", |known| known.replacement(*pattern)),
             Label::Rule(placeholder) => placeholder,
-            Label::Named(placeholder) => placeholder,
+            Label::Named { placeholder, .. } => placeholder,
         }
     }
 }
+
+/// What stands in place of a value whose name is not to be told.
+const NAMELESS: &str = "<redacted:value>";
 
 /// One step of giving a text out.
 pub(super) enum Step<'l> {
@@ -59,7 +62,7 @@ impl Scan {
             text.len()
         } else {
             let of_values = secrets.known.as_ref().map_or(text.len(), |known| self.known.certain(known));
-            of_values.min(self.shapes.certain(&secrets.shapes, text)).max(self.certain)
+            of_values.min(self.shapes.certain(text.len())).max(self.certain)
         };
         let mut from = self.certain;
         let (mut values, mut shapes) = (0usize, 0usize);
@@ -78,7 +81,12 @@ impl Scan {
                 if !shown.is_empty() {
                     give_out(Step::Shown(shown));
                 }
-                give_out(Step::Hidden(&span.label));
+                // A name of which a part is hidden is not repeated.
+                let label = match &span.label {
+                    Label::Named { from, .. } if *from < self.covered => &Label::Rule(NAMELESS),
+                    label => label,
+                };
+                give_out(Step::Hidden(label));
                 from = span.start;
             }
             self.covered = self.covered.max(span.end);

@@ -1,30 +1,22 @@
 //! Secrets that nobody named: found by how they look. One search for the anchors of all rules; at each, a look ahead of bounded
 //! length says whether a secret begins there, and from then on it is hidden up to its end, however far that is.
 
-use std::collections::BTreeSet;
-
-use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::dfa::DFA;
-use aho_corasick::{Anchored, MatchKind, StartKind};
+use std::collections::BTreeMap;
 
 use super::assignment;
 use super::class::{Class, Makeup};
-use super::known::SearchError;
+use super::filter::Filter;
 use super::private_key;
 use super::rules::{Pattern, RULES, Rule};
 use super::span::{Label, Span};
 use super::swallow::{Swallow, Swallowed};
 use crate::limits::{SECRET_CONTEXT_BYTES, SECRET_SHAPE_BYTES, size};
 
-/// The search for the anchors.
+/// The anchors of all rules.
 pub(super) struct Shapes {
-    automaton: DFA,
-    start: StateID,
-    /// By pattern.
-    anchors: Vec<(&'static Rule, &'static str)>,
-    /// Beginnings, shorter than the whole, of the anchors that are hidden themselves; in small letters.
-    beginnings: BTreeSet<Vec<u8>>,
-    longest: usize,
+    filter: Filter,
+    /// By their first byte in small letters, in the order of the rules.
+    anchors: BTreeMap<u8, Vec<(&'static Rule, &'static [u8])>>,
 }
 
 /// An anchor in a text, and what is known about it.
@@ -38,6 +30,8 @@ pub(super) struct Candidate<'t> {
     pub end: usize,
     /// Nothing follows the text.
     pub over: bool,
+    /// The anchor as the rule has it.
+    anchor: &'static [u8],
     /// What the rule puts in place of a secret.
     pub placeholder: &'static str,
 }
@@ -79,54 +73,46 @@ pub(super) struct Hidden {
 }
 
 impl Shapes {
-    /// The search for all rules.
-    pub fn new() -> Result<Self, SearchError> {
-        let anchors: Vec<(&'static Rule, &'static str)> =
-            RULES.iter().flat_map(|rule| rule.anchors.iter().map(move |anchor| (rule, *anchor))).collect();
-        let automaton = DFA::builder()
-            .match_kind(MatchKind::Standard)
-            .start_kind(StartKind::Unanchored)
-            .ascii_case_insensitive(true)
-            .prefilter(false)
-            .build(anchors.iter().map(|(_, anchor)| anchor))?;
-        let start = automaton.start_state(Anchored::No)?;
-        let hidden = anchors.iter().filter(|(rule, _)| rule.hides_anchor()).map(|(_, anchor)| anchor.to_ascii_lowercase());
-        let beginnings: BTreeSet<Vec<u8>> = hidden
-            .flat_map(|anchor| {
-                (1..anchor.len()).filter_map(|end| anchor.as_bytes().get(..end).map(<[u8]>::to_vec)).collect::<Vec<_>>()
-            })
-            .collect();
-        let longest = beginnings.iter().map(Vec::len).max().unwrap_or_default();
-        Ok(Self { automaton, start, anchors, beginnings, longest })
+    /// The anchors of all rules.
+    pub fn new() -> Self {
+        let all = || RULES.iter().flat_map(|rule| rule.anchors.iter().map(move |anchor| (rule, anchor.as_bytes())));
+        let mut anchors: BTreeMap<u8, Vec<(&'static Rule, &'static [u8])>> = BTreeMap::new();
+        for (rule, anchor) in all() {
+            let first = anchor.first().copied().unwrap_or_default();
+            anchors.entry(first.to_ascii_lowercase()).or_default().push((rule, anchor));
+        }
+        Self { filter: Filter::any_case(all().map(|(_, anchor)| anchor)), anchors }
     }
 
-    /// Judges the anchors that end in `state`, at `end`.
-    fn judge(&self, state: StateID, text: &[u8], end: usize, over: bool) -> Verdict {
-        for index in 0..self.automaton.match_len(state) {
-            let pattern = self.automaton.match_pattern(state, index);
-            let Some((rule, anchor)) = self.anchors.get(pattern.as_usize()) else { continue };
-            let start = end.saturating_sub(anchor.len());
-            let candidate = Candidate { text, start, end, over, placeholder: rule.placeholder };
-            match judge(rule, anchor, &candidate) {
+    /// What begins at `start`: the first anchor there that announces a secret, in the order of the rules.
+    fn judge(&self, text: &[u8], start: usize, over: bool) -> Verdict {
+        let rest = text.get(start..).unwrap_or_default();
+        let Some(first) = rest.first() else { return Verdict::No };
+        let inside = first.is_ascii_alphanumeric()
+            && start.checked_sub(1).and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+        for (rule, anchor) in self.anchors.get(&first.to_ascii_lowercase()).into_iter().flatten() {
+            // Inside a word none begins that is hidden itself.
+            if inside && rule.hides_anchor() {
+                continue;
+            }
+            let common = rest.len().min(anchor.len());
+            let so_far = rest.get(..common).zip(anchor.get(..common));
+            if !so_far.is_some_and(|(text, anchor)| text.eq_ignore_ascii_case(anchor)) {
+                continue;
+            }
+            let end = start.saturating_add(anchor.len());
+            if common < anchor.len() {
+                if over {
+                    continue;
+                }
+                return Verdict::More(if rule.hides_anchor() { start } else { end });
+            }
+            match judge(rule, &Candidate { text, start, end, over, anchor, placeholder: rule.placeholder }) {
                 Verdict::No => {}
                 verdict => return verdict,
             }
         }
         Verdict::No
-    }
-
-    /// Where the longest end of the text (not before `since`) begins that may become an anchor which is hidden itself.
-    fn begun(&self, text: &[u8], since: usize) -> usize {
-        let tail = text.get(text.len().saturating_sub(self.longest).max(since)..).unwrap_or_default().to_ascii_lowercase();
-        let offset = text.len().saturating_sub(tail.len());
-        let letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphanumeric);
-        let found = (0..tail.len()).find(|start| {
-            let at = offset.saturating_add(*start);
-            // Inside a word none begins.
-            let inside = letter(at) && at.checked_sub(1).is_some_and(letter);
-            !inside && tail.get(*start..).is_some_and(|end| self.beginnings.contains(end))
-        });
-        found.map_or(text.len(), |start| offset.saturating_add(start))
     }
 }
 
@@ -134,39 +120,40 @@ impl Shapes {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShapesState {
     position: usize,
-    /// Where the search began afresh: no anchor begins before.
-    since: usize,
-    state: Option<StateID>,
     open: Option<Swallow>,
-    /// An anchor ends at the position and cannot be judged yet; what begins here may be hidden.
+    /// What begins at the position cannot be judged yet; from here on it may be hidden.
     waits: Option<usize>,
     /// Found, in order, apart from each other, not taken yet.
     pub spans: Vec<Span>,
 }
 
 impl ShapesState {
-    /// Reads on to the end of the text, or to where it cannot be told yet. Gives how far the secret that was open before goes.
+    /// Reads on to the end of the text, or to where it cannot be told yet. Gives how far a secret goes that was open before
+    /// and has been taken.
     pub fn advance(&mut self, shapes: &Shapes, text: &[u8], over: bool) -> usize {
-        let was_open = self.open.is_some();
         let mut continued = 0;
-        if was_open {
-            self.swallow(shapes, text, over);
-            continued = self.position;
+        if self.open.is_some() {
+            self.swallow(text, over);
+            match self.spans.last_mut() {
+                // Not taken yet: it is the one that is open.
+                Some(span) => span.end = self.position,
+                None => continued = self.position,
+            }
         }
-        while self.open.is_none() {
-            let state = if self.waits.is_some() { self.state } else { self.next_anchor(shapes, text) };
-            let Some(state) = state else { break };
-            match shapes.judge(state, text, self.position, over) {
-                Verdict::No => self.waits = None,
+        self.waits = None;
+        while self.open.is_none() && self.position < text.len() {
+            let rest = text.get(self.position..).unwrap_or_default();
+            self.position = self.position.saturating_add(shapes.filter.passes(rest));
+            match shapes.judge(text, self.position, over) {
+                Verdict::No => self.position = self.position.saturating_add(1).min(text.len()),
                 Verdict::More(hold) => {
                     self.waits = Some(hold);
                     break;
                 }
                 Verdict::Hidden(hidden) => {
-                    self.waits = None;
                     self.position = hidden.from;
                     self.open = Some(hidden.swallow);
-                    self.swallow(shapes, text, over);
+                    self.swallow(text, over);
                     self.spans.push(Span { start: hidden.start, end: self.position, label: hidden.label });
                 }
             }
@@ -174,8 +161,8 @@ impl ShapesState {
         continued
     }
 
-    /// Hides on, and looks for anchors again behind the secret's end.
-    fn swallow(&mut self, shapes: &Shapes, text: &[u8], over: bool) {
+    /// Hides on, up to the end of the secret or of the text.
+    fn swallow(&mut self, text: &[u8], over: bool) {
         let Some(swallow) = &mut self.open else { return };
         let (distance, ended) = match swallow.feed(text.get(self.position..).unwrap_or_default(), over) {
             Swallowed::Ended(distance) => (distance, true),
@@ -184,42 +171,22 @@ impl ShapesState {
         self.position = self.position.saturating_add(distance);
         if ended {
             self.open = None;
-            self.since = self.position;
-            self.state = Some(shapes.start);
         }
     }
 
-    /// Steps to behind the next anchor, and gives the state there.
-    fn next_anchor(&mut self, shapes: &Shapes, text: &[u8]) -> Option<StateID> {
-        let mut state = self.state.unwrap_or(shapes.start);
-        let mut found = None;
-        let mut read = 0usize;
-        for byte in text.get(self.position..).unwrap_or_default() {
-            state = shapes.automaton.next_state(Anchored::No, state, *byte);
-            read = read.saturating_add(1);
-            if shapes.automaton.is_special(state) && shapes.automaton.is_match(state) {
-                found = Some(state);
-                break;
-            }
-        }
-        self.position = self.position.saturating_add(read);
-        self.state = Some(state);
-        found
-    }
-
-    /// No secret that is not found yet begins before this.
-    pub fn certain(&self, shapes: &Shapes, text: &[u8]) -> usize {
+    /// No secret that is not found yet begins before this, in a text of such a length. (None that is hidden with its anchor begins
+    /// inside an anchor that is shown: a test holds that.)
+    pub fn certain(&self, length: usize) -> usize {
         match self.waits {
-            Some(hold) => hold,
-            None if self.open.is_some() => self.position,
-            None => shapes.begun(text, self.since),
+            // Behind an anchor that is shown may stand the beginning of one that is not.
+            Some(hold) => hold.min(length),
+            None => self.position,
         }
     }
 
     /// The buffer has lost its first `bytes`.
     pub fn forget(&mut self, bytes: usize) {
         self.position = self.position.saturating_sub(bytes);
-        self.since = self.since.saturating_sub(bytes);
         self.waits = self.waits.map(|hold| hold.saturating_sub(bytes));
         for span in &mut self.spans {
             span.forget(bytes);
@@ -227,11 +194,11 @@ impl ShapesState {
     }
 }
 
-fn judge(rule: &Rule, anchor: &str, candidate: &Candidate<'_>) -> Verdict {
+fn judge(rule: &Rule, candidate: &Candidate<'_>) -> Verdict {
     match rule.pattern {
-        Pattern::Token { class, least } => token(anchor, candidate, class, least),
-        Pattern::Exactly { count } => exactly(anchor, candidate, count),
-        Pattern::SignedToken => signed_token(anchor, candidate),
+        Pattern::Token { class, least } => token(candidate, class, least),
+        Pattern::Exactly { count } => exactly(candidate, count),
+        Pattern::SignedToken => signed_token(candidate),
         Pattern::Bearer => bearer(candidate),
         Pattern::UrlPassword => url_password(candidate),
         Pattern::PrivateKey => private_key::judge(candidate),
@@ -248,13 +215,13 @@ fn hidden(candidate: &Candidate<'_>, start: usize, from: usize, swallow: Swallow
 const DRAWN_BYTES: usize = 96;
 
 /// Whether the anchor stands exactly so, and begins a word.
-fn begins_word(anchor: &str, candidate: &Candidate<'_>) -> bool {
-    candidate.text.get(candidate.start..candidate.end) == Some(anchor.as_bytes())
+fn begins_word(candidate: &Candidate<'_>) -> bool {
+    candidate.text.get(candidate.start..candidate.end) == Some(candidate.anchor)
         && !candidate.before().is_some_and(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn token(anchor: &str, candidate: &Candidate<'_>, class: Class, least: usize) -> Verdict {
-    if !begins_word(anchor, candidate) {
+fn token(candidate: &Candidate<'_>, class: Class, least: usize) -> Verdict {
+    if !begins_word(candidate) {
         return Verdict::No;
     }
     match drawn(candidate.behind(), class, least, candidate.over) {
@@ -269,7 +236,7 @@ fn token(anchor: &str, candidate: &Candidate<'_>, class: Class, least: usize) ->
 
 /// How many bytes it takes to see that a text begins with at least so many characters of a class that look drawn at random;
 /// nothing when it does not, or when the text ends too early to say.
-pub(super) fn drawn(text: &[u8], class: Class, least: usize, over: bool) -> Option<Option<usize>> {
+fn drawn(text: &[u8], class: Class, least: usize, over: bool) -> Option<Option<usize>> {
     let mut makeup = Makeup::default();
     for byte in text.iter().take(least.max(DRAWN_BYTES)) {
         if !class.holds(*byte) {
@@ -283,8 +250,8 @@ pub(super) fn drawn(text: &[u8], class: Class, least: usize, over: bool) -> Opti
     if makeup.length >= least.max(DRAWN_BYTES) || over { Some(None) } else { None }
 }
 
-fn exactly(anchor: &str, candidate: &Candidate<'_>, count: usize) -> Verdict {
-    if !begins_word(anchor, candidate) {
+fn exactly(candidate: &Candidate<'_>, count: usize) -> Verdict {
+    if !begins_word(candidate) {
         return Verdict::No;
     }
     let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
@@ -303,9 +270,9 @@ fn exactly(anchor: &str, candidate: &Candidate<'_>, count: usize) -> Verdict {
 /// Characters of each of the first two parts of a signed token.
 const PART_BYTES: usize = 10;
 
-fn signed_token(anchor: &str, candidate: &Candidate<'_>) -> Verdict {
+fn signed_token(candidate: &Candidate<'_>) -> Verdict {
     let word = Class::Word;
-    if candidate.before().is_some_and(|byte| word.holds(byte)) || !begins_word(anchor, candidate) {
+    if candidate.before().is_some_and(|byte| word.holds(byte)) || !begins_word(candidate) {
         return Verdict::No;
     }
     let more = if candidate.over { Verdict::No } else { Verdict::More(candidate.start) };

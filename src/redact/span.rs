@@ -16,6 +16,9 @@ impl Span {
     pub fn forget(&mut self, bytes: usize) {
         self.start = self.start.saturating_sub(bytes);
         self.end = self.end.saturating_sub(bytes);
+        if let Label::Named { from, .. } = &mut self.label {
+            *from = from.saturating_sub(bytes);
+        }
     }
 }
 
@@ -27,5 +30,10 @@ pub(super) enum Label {
     /// The placeholder of a rule.
     Rule(&'static str),
     /// The placeholder with a name that the text gives.
-    Named(String),
+    Named {
+        /// The placeholder.
+        placeholder: String,
+        /// Where the name begins in the text.
+        from: usize,
+    },
 }
