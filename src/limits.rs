@@ -158,6 +158,7 @@ limits! {
     GRACE_SECONDS = 10, "seconds", "what is in flight may resist when a run ends, unless stated";
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
+    REDACT_FILE_BYTES = 64 * KIB, "bytes", "values of --redact-file, all files together: more than a thousand, and a moment to look for them";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

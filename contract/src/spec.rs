@@ -53,6 +53,9 @@ pub struct Spec {
     /// Path of the audit file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_ref: Option<String>,
+    /// True when outputs and arguments of tools are redacted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact_evidence: bool,
     /// The tool servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerSpec>,

@@ -35,6 +35,8 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
     pub events: Option<Stated>,
+    /// Whether outputs and arguments of tools are redacted too.
+    pub redact_evidence: bool,
     /// Where runs are kept, a folder, or `none` or `off`; absent for the usual place.
     pub runs: Option<Stated>,
     /// How long what is in flight may resist when the run ends.
@@ -74,6 +76,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         skill,
         servers,
         events: Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS"),
+        redact_evidence: flags.streams.redact_evidence,
         runs: Stated::variable(environment, "MISSION_RUNS"),
         grace,
         profile: "safe",

@@ -17,15 +17,18 @@ use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 
-use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use arguments::{
+    ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, StreamFlags, ToolsArguments, read_verb,
+};
 use environment::Environment;
 use error::CliError;
 use mission_contract::vocabulary::exit;
 use objective::{Line, Verb};
 use run::Exit;
 
-use crate::redact::Redactor;
+use crate::redact::{RedactError, Redactor};
 use crate::stream::diagnostics;
 use crate::sys::descriptors::Inherited;
 use crate::sys::signals;
@@ -58,9 +61,29 @@ pub fn main(
     }
 }
 
+/// The redactor of this process, once the command line has said what is to be hidden.
+static REDACTOR: OnceLock<Arc<Redactor>> = OnceLock::new();
+
+/// The redactor of this process; before the command line has been read, that of its environment alone.
+fn redactor() -> Result<Arc<Redactor>, RedactError> {
+    match REDACTOR.get() {
+        Some(redactor) => Ok(Arc::clone(redactor)),
+        None => Ok(Arc::new(Redactor::from_environment([])?)),
+    }
+}
+
+/// Takes up what a run is to hide, before anything else is said about it.
+fn hide(flags: &StreamFlags) -> Result<(), CliError> {
+    let given = files::read_values(&flags.redact_file)?;
+    let redactor = Redactor::from_environment(given)?.with_evidence(flags.redact_evidence);
+    // A process carries out one command line.
+    let _ = REDACTOR.set(Arc::new(redactor));
+    Ok(())
+}
+
 /// One redacted sentence on stderr.
 fn say(sentence: &str) {
-    match Redactor::from_environment([]) {
+    match redactor() {
         Ok(redactor) => diagnostics::say(&redactor, sentence),
         // What cannot be redacted is not said.
         Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
@@ -88,7 +111,9 @@ fn carry_out(
     let environment = environment::take(variables)?;
     match objective::read(&words)? {
         Line::Run(line) => {
-            let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
+            let arguments = RunArguments::read(line)?;
+            hide(&arguments.flags.streams)?;
+            let configuration = configuration::resolve(arguments, &environment)?;
             Ok(run::run(configuration, &environment, &mut inherited)?.exit)
         }
         Line::Help(verb) => print(&arguments::help(verb)),

@@ -54,7 +54,7 @@ pub struct Done {
 /// Whatever is refused at the door: nothing has been written then, and no record has gone out.
 pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let redactor = Arc::new(Redactor::from_environment([])?);
+    let redactor = super::redactor()?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
@@ -209,6 +209,7 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
+        redact_evidence: configuration.redact_evidence,
         recorded,
         ..Spec::default()
     }
@@ -219,7 +220,7 @@ fn text(text: &str) -> PromptText {
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
-    let argv: Vec<String> = request.argv.iter().map(|word| redactor.text(word).into_owned()).collect();
+    let argv = redactor.words(&request.argv);
     ServerSpec {
         name: request.name.clone(),
         transport: "stdio".to_owned(),

@@ -275,8 +275,9 @@ impl Driver {
     fn carry_out(&mut self, ms: u64, effect: Effect) {
         match effect {
             Effect::Emit { mut event, repeats } => {
-                self.redactor.event(&mut event);
-                self.log.record(ms, *event, repeats);
+                let changed = self.redactor.event(&mut event);
+                // What was changed repeats nothing.
+                self.log.record(ms, *event, repeats.filter(|_| !changed));
             }
             Effect::Ask { ask, index, request } => {
                 self.log.append(ms, Entry::Ask(*ask));
@@ -450,8 +451,8 @@ impl Driver {
             for effect in effects {
                 if let Effect::Emit { mut event, repeats } = effect {
                     finished |= matches!(*event, Event::MissionFinished(_));
-                    self.redactor.event(&mut event);
-                    self.log.record(ms, *event, repeats);
+                    let changed = self.redactor.event(&mut event);
+                    self.log.record(ms, *event, repeats.filter(|_| !changed));
                 }
             }
         }

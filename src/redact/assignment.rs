@@ -263,8 +263,10 @@ fn header(reader: &mut Reader<'_>, opening: Option<Opening>) -> Read<Found> {
     let fits = match scheme {
         _ if is_stand_in(&credential) => false,
         Some((_, true)) => makeup.length >= 6,
-        Some(_) => makeup.length >= 6 && (makeup.digits > 0 || makeup.capitals > 0 && makeup.small > 0 && makeup.length >= 8)
-            || makeup.length >= 24,
+        Some(_) => {
+            makeup.length >= 6 && (makeup.digits > 0 || makeup.capitals > 0 && makeup.small > 0 && makeup.length >= 8)
+                || makeup.length >= 24
+        }
         None => makeup.length >= 8 && makeup.is_mixed() || makeup.length >= 24,
     };
     if !fits {
@@ -280,22 +282,108 @@ fn header(reader: &mut Reader<'_>, opening: Option<Opening>) -> Read<Found> {
 
 /// Words that stand where a secret would.
 const STAND_INS: &[&str] = &[
-    "true", "false", "null", "none", "nil", "undefined", "unset", "empty", "yes", "no", "on", "off", "string", "str", "text",
-    "integer", "int", "number", "bool", "boolean", "object", "array", "bytes", "any", "optional", "required", "missing", "invalid",
-    "incorrect", "wrong", "hidden", "masked", "secret", "password", "passwd", "pass", "pwd", "passphrase", "token", "key", "apikey",
-    "api_key", "api-key", "value", "name", "user", "username", "not", "must", "is", "should", "the", "a", "an", "default", "self",
-    "env", "environment", "prompt", "ask", "todo", "tbd", "n/a", "new", "old", "current", "unknown", "ok", "found", "expired", "valid",
+    "true",
+    "false",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "unset",
+    "empty",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "string",
+    "str",
+    "text",
+    "integer",
+    "int",
+    "number",
+    "bool",
+    "boolean",
+    "object",
+    "array",
+    "bytes",
+    "any",
+    "optional",
+    "required",
+    "missing",
+    "invalid",
+    "incorrect",
+    "wrong",
+    "hidden",
+    "masked",
+    "secret",
+    "password",
+    "passwd",
+    "pass",
+    "pwd",
+    "passphrase",
+    "token",
+    "key",
+    "apikey",
+    "api_key",
+    "api-key",
+    "value",
+    "name",
+    "user",
+    "username",
+    "not",
+    "must",
+    "is",
+    "should",
+    "the",
+    "a",
+    "an",
+    "default",
+    "self",
+    "env",
+    "environment",
+    "prompt",
+    "ask",
+    "todo",
+    "tbd",
+    "n/a",
+    "new",
+    "old",
+    "current",
+    "unknown",
+    "ok",
+    "found",
+    "expired",
+    "valid",
 ];
 
 /// Parts of what people write where a secret would stand, and of code that fetches one.
 const STAND_IN_PARTS: &[&str] = &[
-    "your", "example", "placeholder", "***", "...", "redacted", "changeme", "change-me", "change_me", "process.env", "os.environ",
-    "getenv", "env.", "secrets.", "config.", "settings.", "self.", "this.", "<", "•",
+    "your",
+    "example",
+    "placeholder",
+    "***",
+    "...",
+    "redacted",
+    "changeme",
+    "change-me",
+    "change_me",
+    "process.env",
+    "os.environ",
+    "getenv",
+    "env.",
+    "secrets.",
+    "config.",
+    "settings.",
+    "self.",
+    "this.",
+    "<",
+    "•",
 ];
 
 /// Beginnings of what is worked out elsewhere: variables, templates, paths, addresses, digests.
-const STAND_IN_STARTS: &[&str] =
-    &["${", "$(", "$[", "%(", "%s", "%{", "%d", "{", "[", "(", "~/", "./", "../", "file:", "http://", "https://", "sha1", "sha256", "sha512", "md5"];
+const STAND_IN_STARTS: &[&str] = &[
+    "${", "$(", "$[", "%(", "%s", "%{", "%d", "{", "[", "(", "~/", "./", "../", "file:", "http://", "https://", "sha1", "sha256",
+    "sha512", "md5",
+];
 
 /// Whether a value only stands where a secret would.
 pub(super) fn is_stand_in(value: &[u8]) -> bool {
@@ -303,11 +391,17 @@ pub(super) fn is_stand_in(value: &[u8]) -> bool {
     let word = text.trim_matches(|each: char| !each.is_alphanumeric());
     let first = text.split_whitespace().next().unwrap_or_default();
     let first = first.trim_matches(|each: char| !each.is_alphanumeric() && each != '_');
-    let variable = text.strip_prefix('$').is_some_and(|rest| rest.starts_with(|each: char| each.is_ascii_alphabetic() || each == '_'));
-    let constant = value.contains(&b'_') && value.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'0'..=b'9'));
+    let variable =
+        text.strip_prefix('$').is_some_and(|rest| rest.starts_with(|each: char| each.is_ascii_alphabetic() || each == '_'));
+    let constant =
+        value.contains(&b'_') && value.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'0'..=b'9'));
     let path = value.first() == Some(&b'/') && (value.len() < 32 || value.contains(&b'.'));
     let drive = value.get(1..3) == Some(b":\\");
-    let call = value.contains(&b'(') && value.iter().take_while(|byte| **byte != b'(').all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':'));
+    let call = value.contains(&b'(')
+        && value
+            .iter()
+            .take_while(|byte| **byte != b'(')
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':'));
     let one_sign = text.chars().next().is_some_and(|first| text.chars().all(|each| each == first));
     let crossed = text.len() >= 4 && word.chars().filter(|each| *each == 'x').count().saturating_mul(2) > text.len();
     STAND_INS.contains(&word)

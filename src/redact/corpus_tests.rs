@@ -1,5 +1,5 @@
 //! What must vanish, and what must stay: the committed corpora, and this project's own texts.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::string_slice, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::path::{Path, PathBuf};
 
@@ -128,7 +128,9 @@ fn every_rule_has_a_secret_in_the_corpus_or_is_like_one_that_has() {
     let shown: String = cases().iter().map(|case| redactor.text(&case.text.concat()).into_owned()).collect();
     for rule in rules::RULES {
         let text = match rule.pattern {
-            rules::Pattern::Token { least, .. } => rule.anchors.iter().map(|anchor| format!(" {anchor}{} ", "aB3x".repeat(least))).collect(),
+            rules::Pattern::Token { least, .. } => {
+                rule.anchors.iter().map(|anchor| format!(" {anchor}{} ", "aB3x".repeat(least))).collect()
+            }
             _ => shown.clone(),
         };
         let shown = redactor.text(&text);
@@ -136,6 +138,20 @@ fn every_rule_has_a_secret_in_the_corpus_or_is_like_one_that_has() {
         let expected = if matches!(rule.pattern, rules::Pattern::Token { .. }) { rule.anchors.len() } else { 1 };
         assert!(shown.matches(named).count() >= expected, "{}: {shown}", rule.name);
     }
+}
+
+#[test]
+fn the_rules_are_published() {
+    let page = std::fs::read_to_string(root().join("PLATFORMS.md")).unwrap();
+    let expected: Vec<String> = rules()
+        .map(|rule| {
+            let anchors = rule.anchors.iter().map(|anchor| format!("`{anchor}`")).collect::<Vec<_>>().join(" ");
+            format!("| {} | {anchors} | `{}` | {} |", rule.name, rule.placeholder, rule.source)
+        })
+        .collect();
+    let table = page.split("| what | begins | becomes | source |\n|---|---|---|---|\n").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows, expected);
 }
 
 #[test]

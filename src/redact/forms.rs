@@ -46,9 +46,12 @@ impl Unit {
 /// Most backslashes in a row that are read as one escape: JSON inside JSON doubles them each time.
 const BACKSLASHES: usize = 16;
 
-/// True for the bytes at which reading plainly may differ from reading as it stands.
+/// What stands where a text was cut.
+pub(super) const CUT: &[u8] = "…".as_bytes();
+
+/// True for the bytes at which reading plainly may differ from reading as it stands, and for the first where a text was cut.
 pub(super) fn is_special(byte: u8) -> bool {
-    matches!(byte, b'\n' | b'\r' | b'%' | b'\\')
+    matches!(byte, b'\n' | b'\r' | b'%' | b'\\' | 0xe2)
 }
 
 /// Reads one place plainly. `after_break` says that only white space stands since a line break. Nothing when the text ends
@@ -79,9 +82,7 @@ pub(super) fn unit(text: &[u8], at: usize, after_break: bool, over: bool) -> Opt
                     _ => Some(Unit::byte(run, b'\\')),
                 },
                 Some(b'x') => match hexadecimal(text, digits, 2) {
-                    Hexadecimal::Is(code) => {
-                        Some(Unit::byte(run.saturating_add(3), u8::try_from(code).unwrap_or_default()))
-                    }
+                    Hexadecimal::Is(code) => Some(Unit::byte(run.saturating_add(3), u8::try_from(code).unwrap_or_default())),
                     Hexadecimal::Incomplete if !over => None,
                     _ => Some(Unit::byte(run, b'\\')),
                 },

@@ -11,9 +11,9 @@ use aho_corasick::nfa::noncontiguous::NFA;
 use aho_corasick::{Anchored, BuildError, MatchError, MatchKind};
 
 use super::filter::{BEGINNING, Filter};
-use super::forms::{is_special, unit};
+use super::forms::{CUT, is_special, unit};
 use super::span::{Label, Span};
-use crate::limits::{REDACTOR_HELD_BYTES, size};
+use crate::limits::{REDACTOR_HELD_BYTES, SECRET_CHARACTERS, size};
 
 /// The forms of all values, and what takes their places.
 pub(super) struct Known {
@@ -22,8 +22,9 @@ pub(super) struct Known {
     filter: Filter,
     /// The forms and what stands in their places, in the order of the patterns.
     patterns: Vec<(Vec<u8>, String)>,
-    /// Lengths of what may still become a value, by state, sorted; only a text that comes in pieces needs them.
-    depths: OnceLock<Vec<(StateID, usize)>>,
+    /// Lengths of what may still become a value, and of which pattern, by state, sorted; only a text that comes in pieces, or that
+    /// was cut, needs them.
+    depths: OnceLock<Vec<(StateID, usize, usize)>>,
     /// Length of the longest form in bytes.
     longest: usize,
 }
@@ -60,21 +61,31 @@ impl Known {
 
     /// How many bytes before this state may be the beginning of a value.
     fn depth(&self, state: StateID) -> usize {
+        self.begun(state).map_or(0, |(depth, _)| depth)
+    }
+
+    /// The beginning of a value before this state, if it is long enough to say something of it: where a text was cut, no more comes.
+    fn cut(&self, state: StateID) -> Option<(usize, usize)> {
+        self.begun(state).filter(|(depth, _)| *depth >= size(SECRET_CHARACTERS))
+    }
+
+    /// How many bytes of which pattern stand before this state.
+    fn begun(&self, state: StateID) -> Option<(usize, usize)> {
         let depths = self.depths.get_or_init(|| {
             let mut depths = Vec::new();
-            for (pattern, _) in &self.patterns {
+            for (number, (pattern, _)) in (0..).zip(&self.patterns) {
                 let mut state = self.start;
                 for (depth, byte) in (1..).zip(pattern) {
                     state = self.step(state, *byte);
-                    depths.push((state, depth));
+                    depths.push((state, depth, number));
                 }
             }
             depths.sort_unstable();
-            depths.dedup();
+            depths.dedup_by_key(|(state, _, _)| *state);
             depths
         });
-        let found = depths.binary_search_by_key(&state, |(state, _)| *state);
-        found.ok().and_then(|position| depths.get(position)).map_or(0, |(_, depth)| *depth)
+        let found = depths.binary_search_by_key(&state, |(state, _, _)| *state);
+        found.ok().and_then(|position| depths.get(position)).map(|(_, depth, pattern)| (*depth, *pattern))
     }
 
     fn step(&self, state: StateID, byte: u8) -> StateID {
@@ -181,6 +192,15 @@ impl KnownState {
             alike: 0,
             after_break: false,
         });
+        if text.get(self.position..).is_some_and(|rest| rest.starts_with(CUT)) {
+            let cuts = [
+                known.cut(*standing).map(|(length, pattern)| (self.position.saturating_sub(length), pattern)),
+                known.cut(plain.state).map(|(length, pattern)| (plain.start_of(length), pattern)),
+            ];
+            for (start, pattern) in cuts.into_iter().flatten() {
+                add(&mut self.spans, Span { start, end: self.position, label: Label::Known(pattern) });
+            }
+        }
         for (at, byte) in (self.position..end).zip(text.get(self.position..end).unwrap_or_default()) {
             *standing = known.step(*standing, *byte);
             if let Some((pattern, length)) = known.found(*standing) {

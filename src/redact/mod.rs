@@ -41,8 +41,8 @@ use known::Known;
 use scan::{Scan, Secrets, Step};
 use shapes::Shapes;
 
-/// Ends of a variable's name behind which a credential stands, and whole names.
-const CREDENTIAL_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+/// Ends of a variable's name behind which a credential stands, and whole names: seed 2's four, and what else is in use.
+const CREDENTIAL_WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PAT", "APIKEY"];
 
 /// What stands before the name in a placeholder.
 const PLACEHOLDER_START: &str = "<redacted:";
@@ -253,7 +253,7 @@ fn is_secret(value: &str) -> bool {
 #[cfg(test)]
 mod corpus_tests;
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 #[path = "redact_tests.rs"]
 mod tests;
-#[cfg(test)]
-mod stream_tests;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::assignment;
 use super::class::{Class, Makeup};
 use super::filter::Filter;
+use super::forms::CUT;
 use super::private_key;
 use super::rules::{Pattern, RULES, Rule};
 use super::span::{Label, Span};
@@ -213,6 +214,8 @@ fn hidden(candidate: &Candidate<'_>, start: usize, from: usize, swallow: Swallow
 
 /// Letters and digits that are looked at to tell a drawn text from a worded one.
 const DRAWN_BYTES: usize = 96;
+/// How many are enough where the text was cut behind them.
+const CUT_BYTES: usize = 6;
 
 /// Whether the anchor stands exactly so, and begins a word.
 fn begins_word(candidate: &Candidate<'_>) -> bool {
@@ -238,9 +241,10 @@ fn token(candidate: &Candidate<'_>, class: Class, least: usize) -> Verdict {
 /// nothing when it does not, or when the text ends too early to say.
 fn drawn(text: &[u8], class: Class, least: usize, over: bool) -> Option<Option<usize>> {
     let mut makeup = Makeup::default();
-    for byte in text.iter().take(least.max(DRAWN_BYTES)) {
+    for (at, byte) in text.iter().take(least.max(DRAWN_BYTES)).enumerate() {
         if !class.holds(*byte) {
-            return Some(None);
+            let cut = text.get(at..).is_some_and(|rest| rest.starts_with(CUT));
+            return Some((cut && at >= CUT_BYTES && makeup.is_drawn()).then_some(at));
         }
         makeup.add(*byte);
         if makeup.length >= least && makeup.is_drawn() {
@@ -326,7 +330,8 @@ fn bearer(candidate: &Candidate<'_>) -> Verdict {
 
 fn url_password(candidate: &Candidate<'_>) -> Verdict {
     let behind = candidate.behind();
-    let ends = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\');
+    let ends =
+        |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\');
     let authority = behind.iter().take(size(SECRET_SHAPE_BYTES)).take_while(|byte| !ends(**byte)).count();
     if authority == behind.len() && authority < size(SECRET_SHAPE_BYTES) && !candidate.over {
         return Verdict::More(candidate.end);

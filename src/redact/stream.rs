@@ -9,8 +9,7 @@ use crate::limits::{SECRET_CONTEXT_BYTES, size};
 /// [`Redactor::text`](super::Redactor::text) makes of the whole, whatever the pieces.
 ///
 /// It holds back what may be the beginning of a secret and cannot be told yet: most often nothing or a few characters, never more
-/// than [`REDACTOR_HELD_BYTES`](crate::limits::REDACTOR_HELD_BYTES) and one more look ahead
-/// ([`SECRET_SHAPE_BYTES`](crate::limits::SECRET_SHAPE_BYTES)). What reaches the bound undecided is taken for no secret, in a whole
+/// than [`REDACTOR_HELD_BYTES`](crate::limits::REDACTOR_HELD_BYTES) and an escape that is not complete. What reaches the bound undecided is taken for no secret, in a whole
 /// text too. Of a secret that is known to have begun nothing is kept, however long it is.
 #[derive(Clone, Default)]
 pub struct StreamRedactor {

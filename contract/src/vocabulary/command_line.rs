@@ -203,7 +203,10 @@ pub const FLAGS: &[Flag] = &[
     taking("--control", "-|fd:N|PATH", "(none)", Later, "Where words from outside come from.").env("MISSION_CONTROL"),
     switch("--control-acks", Later, "Every line of the control channel is answered.").ours(),
     taking("--tick", "SECONDS", "(none)", Later, "A sign of life at least that often.").ours(),
-    switch("--redact-evidence", Later, "Redact also what is verbatim otherwise.").ours(),
+    taking("--redact-file", "FILE", "(none)", Landed, "Values that are hidden wherever they turn up, one a line.")
+        .repeatable()
+        .ours(),
+    switch("--redact-evidence", Landed, "Redact also what is verbatim otherwise.").ours(),
     taking("--log", "FILE", "(none)", Later, "Diagnostics in detail.").ours(),
     taking("--exit-codes", "WORD", "(one for every outcome)", Later, "The exit status tells the outcome.")
         .words(&[], &["outcome"])

@@ -125,6 +125,9 @@ fn the_help_is_short_and_says_where_more_is() {
           --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
           --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
           --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
+          --redact-file <FILE>       Hide each line of this file wherever it turns up; again for each further file
+          --redact-evidence          Hide secrets in outputs and arguments of tools too, which are verbatim
+                                     otherwise
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
