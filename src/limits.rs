@@ -143,6 +143,7 @@ limits! {
     SECRET_NAME_BYTES = 64, "bytes", "how much of a name is read before a value: longer ones end the same";
     SECRET_CONTEXT_BYTES = 256, "bytes", "what a stream keeps of the text that was shown: a name stands before its value";
     PRIVATE_KEY_BYTES = 256 * KIB, "bytes", "how much is hidden of a private key without an end: four times the largest in use";
+    REDACTOR_BLOCK_BYTES = 64 * KIB, "bytes", "read by both searches before what they found is put together: it stays in the processor's cache";
     REDACTOR_HELD_BYTES = 16 * KIB, "bytes", "how far one piece of a known value may be spread by escapes and line breaks, and so what a stream holds back at most: past it, it is no value";
 
     // ------------------------------------------------------------------ skill

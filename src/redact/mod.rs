@@ -132,7 +132,7 @@ impl Redactor {
         let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
         let mut shown: Option<String> = None;
         let mut passed = 0;
-        Scan::default().advance(secrets, text.as_bytes(), true, &mut |step| match step {
+        let mut give_out = |step: Step<'_>| match step {
             Step::Shown(range) => {
                 passed = range.end;
                 if let Some(shown) = &mut shown {
@@ -144,7 +144,13 @@ impl Redactor {
                 let shown = shown.get_or_insert_with(|| text.get(..passed).unwrap_or_default().to_owned());
                 shown.push_str(secrets.words(label));
             }
-        });
+        };
+        let mut scan = Scan::default();
+        let mut end = 0;
+        while end < text.len() {
+            end = text.floor_char_boundary(usize::saturating_add(end, limits::size(limits::REDACTOR_BLOCK_BYTES)));
+            scan.advance(secrets, text.get(..end).unwrap_or(text).as_bytes(), end == text.len(), &mut give_out);
+        }
         shown.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 

@@ -122,6 +122,20 @@ fn a_known_value_names_what_looks_like_something_too() {
 }
 
 #[test]
+fn a_large_text_is_read_as_one() {
+    let redactor = redactor();
+    // A secret over the end of every block, whatever the block begins with.
+    let text: String = (0..30_000).map(|number| format!("{number} {} ", VALUES[number % VALUES.len()])).collect();
+    let whole = redactor.text(&text);
+    assert!(VALUES.iter().all(|value| !whole.contains(value)));
+    assert_eq!(whole.matches("<redacted:").count(), 30_000);
+    let mut stream = redactor.stream();
+    let mut shown: String = wrapped(&text, 977, "\0").split('\0').map(|piece| stream.push(piece)).collect();
+    shown.push_str(&stream.finish());
+    assert!(shown == whole);
+}
+
+#[test]
 fn what_was_cut_does_not_show_half_a_secret() {
     let redactor = redactor();
     for (text, expected) in [

@@ -90,7 +90,8 @@ fn main() {
     let variables: Vec<_> = (0..6)
         .map(|number| (format!("SERVICE_{number}_KEY").into(), unbroken(&mut numbers, BASE64)[..48].to_owned().into()))
         .collect();
-    let secret = variables.first().map(|(_, value): &(std::ffi::OsString, std::ffi::OsString)| value.to_string_lossy().into_owned());
+    let secret =
+        variables.first().map(|(_, value): &(std::ffi::OsString, std::ffi::OsString)| value.to_string_lossy().into_owned());
     let secret = secret.unwrap_or_default();
     let mut builds = Vec::new();
     let mut redactor = Redactor::default();
@@ -107,9 +108,14 @@ fn main() {
         ("base64 without a break", unbroken(&mut numbers, BASE64)),
         ("digits without a break", unbroken(&mut numbers, "0123456789abcdef")),
         ("one letter", "a".repeat(BYTES)),
-        ("prose with a secret every 4 KiB", words(&mut numbers, " ").as_bytes().chunks(4096).map(|chunk| {
-            format!("{} {secret} ", String::from_utf8_lossy(chunk))
-        }).collect()),
+        (
+            "prose with a secret every 4 KiB",
+            words(&mut numbers, " ")
+                .as_bytes()
+                .chunks(4096)
+                .map(|chunk| format!("{} {secret} ", String::from_utf8_lossy(chunk)))
+                .collect(),
+        ),
         ("beginnings of a value", secret[..40].repeat(BYTES / 40)),
         ("line breaks", format!("{}\n", &secret[..7]).repeat(BYTES / 8)),
         ("escapes", "\\n%41\\u0041".repeat(BYTES / 11)),
