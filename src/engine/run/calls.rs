@@ -9,6 +9,7 @@ use mission_contract::text::Text;
 use serde_json::Value;
 
 use super::{Pending, Phase, Run, said, tool_message};
+use crate::engine::beside::beside;
 use crate::engine::bound::bound;
 use crate::engine::effect::Effect;
 use crate::engine::reading::Proposed;
@@ -199,18 +200,21 @@ impl Run {
             text: if ok { Arc::clone(&result.output) } else { Arc::from(result.error.as_str()) },
             structured: result.structured,
         };
+        let typed = kept.structured.as_deref().and_then(|value| beside(&kept.text, value));
         let (handle, same) = self.results.keep(&call.digest, kept);
+        let typed = typed
+            .map_or_else(String::new, |typed| format!("\n{}", words::typed_result(&handle, &typed.to_string(), typed.truncated)));
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);
         let (shown, truncated) = match (&same, ok) {
             (Some(same), _) => (words::repeated_result(&tool, same), false),
             (None, true) => {
                 let shown = bound(&result.output, marker);
                 let body = if shown.text.is_empty() { words::NO_OUTPUT } else { &shown.text };
-                (format!("{}\n{body}", words::result_heading(&tool, &handle)), shown.truncated)
+                (format!("{}\n{body}{typed}", words::result_heading(&tool, &handle)), shown.truncated)
             }
             (None, false) => {
                 let shown = bound(&result.error, marker);
-                (words::failed_result(&tool, result.exit_code, &shown.text), shown.truncated)
+                (words::failed_result(&tool, result.exit_code, &format!("{}{typed}", shown.text)), shown.truncated)
             }
         };
         let event = ToolResult {

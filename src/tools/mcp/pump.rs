@@ -24,7 +24,8 @@ pub(crate) async fn read(mut output: impl AsyncRead + Unpin, exchange: Arc<Excha
     loop {
         buffer.clear();
         let read = output.read_buf(&mut buffer);
-        let read = if lines.over_cap().is_some() && !failed {
+        // As long as it goes on without an end: no answer can come before that, so what was asked meanwhile fails as well.
+        let read = if lines.over_cap().is_some() {
             match tokio::time::timeout(Duration::from_millis(limits::MCP_OVERLONG_MS), read).await {
                 Ok(read) => read,
                 Err(_) => {

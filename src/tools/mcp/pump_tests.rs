@@ -131,6 +131,8 @@ async fn a_line_without_an_end_fails_what_waits_all_the_same() {
         Answer::Unreadable(why) => assert!(why.starts_with("sent a line of more than 335"), "{why}"),
         other => panic!("{other:?}"),
     }
+    let meanwhile = rig.ask(3, None);
+    assert!(matches!(meanwhile.answer.await.unwrap(), Answer::Unreadable(_)), "nothing can come before the end of that line");
     let next = rig.ask(2, None);
     server.write_all(b"\n{\"id\":2,\"result\":{}}\n").await.unwrap();
     assert!(matches!(next.answer.await.unwrap(), Answer::Message(_)), "the end of that line fails nothing more");
