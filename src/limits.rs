@@ -43,6 +43,7 @@ limits! {
 
     // ----------------------------------------------------------------- driver
     DELTA_QUEUE = 256, "pieces", "of a reply that were not shown yet: past it the reply is held back";
+    CLOSING_MS = 500, "milliseconds", "what readers get for the end of a run, however long something else resisted";
     LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
 
     // ------------------------------------------------------------------ tools

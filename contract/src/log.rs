@@ -4,6 +4,7 @@
 //! `sum` is the SHA-256 of the line's bytes before `,"sum"`; `prev` is the `sum` of the line before, 64 zeros at first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -323,9 +324,9 @@ pub struct CallResult {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// Its typed result.
+    /// Its typed result; shared, as it may be as large as the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Arc<Value>>,
     /// The content blocks that are not text: kind, type, size, address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,

@@ -83,16 +83,21 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
     let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), plan.open()) };
-    let ((tools, mut discovery, reports), model) = tokio::select! {
+    let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
     };
-    let opening = async {
+    let (gone, sink_reports) = mpsc::unbounded_channel();
+    // Whatever is refused here: the servers are up already, and are ended in good order.
+    let opening = || {
         let model = model?;
-        let allowed = close_set(&configuration, &mut discovery)?;
-        Ok::<_, CliError>((model, allowed))
+        let allowed = close_set(&configuration, &discovery)?;
+        let run_id = store.mint(clock.as_ref())?;
+        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
+        let log = RunLog::create(&store, &run_id, Arc::clone(&clock), sinks)?;
+        Ok::<_, CliError>((model, allowed, log))
     };
-    let (model, allowed) = match opening.await {
+    let (model, allowed, log) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
@@ -100,16 +105,6 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
         }
     };
     let leg = model.leg();
-    let run_id = store.mint(clock.as_ref())?;
-    let (gone, sink_reports) = mpsc::unbounded_channel();
-    let sinks = sinks(events, gone, &clock, &redactor, environment)?;
-    let log = match RunLog::create(&store, &run_id, Arc::clone(&clock), sinks) {
-        Ok(log) => log,
-        Err(error) => {
-            tools.close().await;
-            return Err(error.into());
-        }
-    };
     let folder = log.folder().map(Path::to_owned);
     let spec = spec(&configuration, allowed, store.is_kept(), &redactor);
     let open = Open {
@@ -135,7 +130,7 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
 }
 
 /// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
-fn close_set(configuration: &RunConfiguration, discovery: &mut Discovery) -> Result<Option<Vec<String>>, CliError> {
+fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<Option<Vec<String>>, CliError> {
     let Some(skill) = &configuration.skill else { return Ok(None) };
     if discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional) {
         return Ok(Some(Vec::new()));
@@ -225,15 +220,13 @@ fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
         diagnostics::say(redactor, &failed.to_string());
         return Exit::Code(exit::JOURNAL_FAILED);
     }
-    if let Some(signal) = ended.signal {
-        return Exit::Signal(signal);
+    let failure = ended.internal.as_ref().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
+    if let Some(failure) = failure {
+        diagnostics::say(redactor, failure);
     }
-    let failure = ended.internal.clone().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.clone()));
-    match failure {
-        Some(failure) => {
-            diagnostics::say(redactor, &failure);
-            Exit::Code(exit::FAILED)
-        }
-        None => Exit::Code(exit::FINE),
+    match (ended.signal, failure) {
+        (Some(signal), _) => Exit::Signal(signal),
+        (None, Some(_)) => Exit::Code(exit::FAILED),
+        (None, None) => Exit::Code(exit::FINE),
     }
 }

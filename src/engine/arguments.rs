@@ -46,13 +46,12 @@ impl Compiled {
         if self.0.is_valid(arguments) {
             return None;
         }
-        let mut faults: Vec<(String, String)> = self
+        // One at a time: arguments may break a rule in a million places.
+        let (pointer, problem) = self
             .0
             .iter_errors(arguments)
             .map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance())))
-            .collect();
-        faults.sort();
-        let (pointer, problem) = faults.into_iter().next()?;
+            .min()?;
         let place = if pointer.is_empty() { "the arguments".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
         Some(format!("{place} {problem}"))
     }
@@ -61,9 +60,11 @@ impl Compiled {
 /// What is wrong, with the keyword's limit, never with a library's words.
 fn sentence(kind: &ValidationErrorKind, instance: &Value) -> String {
     use ValidationErrorKind as Kind;
-    match kind {
+    let rule = match kind {
         Kind::Required { property } => format!("lacks the required `{}`", quote(property.as_str().unwrap_or_default())),
-        Kind::Type { kind } => format!("must be of type {}, and is {}", type_words(kind), kind_of(instance)),
+        Kind::Type { kind } => {
+            return format!("must be of type {}, and is {}{}", type_words(kind), kind_of(instance), in_brackets(instance));
+        }
         Kind::Enum { options } => format!("must be one of {}", shown(options)),
         Kind::Constant { expected_value } => format!("must be {}", shown(expected_value)),
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
@@ -90,6 +91,18 @@ fn sentence(kind: &ValidationErrorKind, instance: &Value) -> String {
         Kind::Not { .. } => "has a form that is not allowed".to_owned(),
         Kind::PropertyNames { .. } => "has a field with a name that is not allowed".to_owned(),
         other => format!("breaks the rule `{}` of the schema", other.keyword()),
+    };
+    match instance {
+        Value::Array(_) | Value::Object(_) => rule,
+        scalar => format!("{rule}, and is {}", shown(scalar)),
+    }
+}
+
+/// The value itself, where its kind does not say all and it is short by nature.
+fn in_brackets(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+        scalar => format!(" ({})", shown(scalar)),
     }
 }
 

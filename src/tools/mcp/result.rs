@@ -1,6 +1,7 @@
 //! What came of a call: the raw answer of a server, classified. Pure.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mission_contract::log::{CallEnd, CallResult};
 use mission_contract::text::Text;
@@ -207,7 +208,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
     let mut structured = None;
     if let Some(raw) = raw.structured {
         match serde_json::from_str(raw.get()) {
-            Ok(value) => structured = Some(value),
+            Ok(value) => structured = Some(Arc::new(value)),
             Err(error) => notices.push((
                 "structured_dropped",
                 format!("The structuredContent of a result of `{tool}` cannot be read and is kept as text: {error}."),
