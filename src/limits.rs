@@ -50,6 +50,8 @@ limits! {
     MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";
     MCP_LINE_SKIPPED_BYTES = 256 * MIB, "bytes", "what is skipped of one endless line before its server is ended";
     MCP_OVERLONG_MS = 100, "milliseconds", "how long the end of a line over the cap is awaited, to name its true size";
+    MCP_STUCK_LINE_MS = 2_000, "milliseconds", "silence in the middle of a line over the cap, after which what was asked since fails too";
+    MCP_LAST_ANSWERS_MS = 1_000, "milliseconds", "how long the answers of a server that reads no more are still read";
     MCP_READ_BYTES = 64 * KIB, "bytes", "read from a server at once: what a pipe holds";
     MCP_QUEUE_MESSAGES = 256, "messages", "written to a server and not yet read by it: a server that stopped reading is called no more";
     MCP_EVENT_QUEUE = 1024, "events", "reports of the servers that were not yet read: past it one is dropped, never waited for";

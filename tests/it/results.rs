@@ -138,8 +138,8 @@ fn a_failure_a_refusal_a_timeout_and_a_death_are_four_things() {
     insta::assert_snapshot!(seen.iter().map(|(code, error)| format!("{code}: {error}")).collect::<Vec<_>>().join("\n"), @r#"
     1: no such lamp
     -1: The server `srv` answered the call of `t` with error -32603: inside
-    -1: The server `srv` did not answer the call of `t` and gave no sign of life for 2.5 s. It was told to give it up: whether the call took effect is unknown, and it is not repeated. Whether it took effect is unknown. It is not repeated by itself.
-    -1: The server `srv` exited with status 139; it last said: segfault. It had not answered the call of `t`: whether the call took effect is unknown, and it is not repeated. Whether it took effect is unknown. It is not repeated by itself.
+    -1: The server `srv` did not answer the call of `t` and gave no sign of life for 2.5 s. It was told to give it up: whether the call took effect is unknown, and it is not repeated.
+    -1: The server `srv` exited with status 139; it last said: segfault. It had not answered the call of `t`: whether the call took effect is unknown, and it is not repeated.
     "#);
     let cancelled = played.server.recorded("notifications/cancelled");
     let asked = played.server.recorded("tools/call");

@@ -200,12 +200,15 @@ fn batches_are_taken_apart() {
     });
 }
 
+/// What a server does instead of coming up, with these arguments of the run, and what the run says of it.
+type NotUp = (Value, &'static [&'static str], &'static [&'static str]);
+
 /// M07. A server that does not come up is given up in time, and the run says why.
 #[test]
 fn a_server_that_does_not_come_up_says_why() {
     needs!(servers::python());
-    let within = ["--mcp-timeout", "1.5"];
-    let table: Vec<(&str, (Value, &[&str], &[&str]))> = vec![
+    let within: &[&str] = &["--mcp-timeout", "1.5"];
+    let table: Vec<(&str, NotUp)> = vec![
         ("it exits", (field_json("M07", "exit.json")["steps"].take(), &[], &["status 3", "cannot open /var/lib/demo.db"])),
         ("it exits and says nothing", (json!([{"exit": 0}]), &[], &["status 0"])),
         ("it exits at the handshake", (join([probed(), json!([{"expect": "initialize"}, {"exit": 7}])]), &[], &["status 7"])),
@@ -221,13 +224,13 @@ fn a_server_that_does_not_come_up_says_why() {
                 &["status 8", "no db"],
             ),
         ),
-        ("it never says a word", (field_json("M07", "never.json")["steps"].take(), &within, &["within 1.5 s"])),
-        ("it closes its output", (json!([{"close_stdout": true}, {"hang": 1}]), &within, &["closed its pipes"])),
+        ("it never says a word", (field_json("M07", "never.json")["steps"].take(), within, &["within 1.5 s"])),
+        ("it closes its output", (json!([{"close_stdout": true}, {"hang": 1}]), within, &["closed its pipes"])),
         (
             "it hangs at its list",
             (
                 join([probed(), initialized("2025-06-18"), json!([{"expect": "tools/list"}, {"hang": 1}])]),
-                &within,
+                within,
                 &["did not list"],
             ),
         ),
@@ -242,13 +245,13 @@ fn a_server_that_does_not_come_up_says_why() {
                         {"send": {"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [echo()], "nextCursor": "2"}}},
                         {"expect": "tools/list"}, {"hang": 1}]),
                 ]),
-                &within,
+                within,
                 &["did not list"],
             ),
         ),
         (
             "it stays when it is told to go",
-            (json!([{"ignore_sigterm": true}, {"expect": "server/discover"}, {"hang": 1}]), &within, &["within 1.5 s"]),
+            (json!([{"ignore_sigterm": true}, {"expect": "server/discover"}, {"hang": 1}]), within, &["within 1.5 s"]),
         ),
     ];
     each(&table, |(steps, arguments, naming)| {
@@ -351,7 +354,7 @@ fn lines_have_a_cap_and_need_no_end() {
         (calls(&script, 2, &["--mcp-timeout", "40"]), script, began.elapsed())
     };
     // Over the cap by its size, with and without an end: told at once, and the session goes on where it can.
-    for (suffix, after) in [("\"}]}}\n", json!([])), ("\"", json!([{"sleep_ms": 1_500}, {"send_raw": "\n"}]))] {
+    for (suffix, after) in [("\"}]}}\n", json!([])), ("\"", json!([{"sleep_ms": 500}, {"send_raw": "\n"}]))] {
         let (finished, script, took) = filled(34_000_000, suffix, after);
         finished.exits(0);
         let results = finished.named("tool_result");

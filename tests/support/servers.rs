@@ -49,6 +49,14 @@ pub fn everything() -> Result<String, String> {
     npm("server-everything").map(line)
 }
 
+/// npm `server-everything` behind `npx`, which asks no registry.
+pub fn npx_everything() -> Result<String, String> {
+    let script = fetched("MISSION_TEST_NPM", "npm", "node_modules/@modelcontextprotocol/server-everything/dist/index.js")?;
+    let root = script.ancestors().nth(5).unwrap_or(&script).to_owned();
+    let words = [program("npx")?, "--prefix".into(), root, "--no-install".into(), "mcp-server-everything".into()];
+    Ok(line(words))
+}
+
 /// npm `server-filesystem` over one folder.
 pub fn filesystem(folder: &Path) -> Result<String, String> {
     let mut words = npm("server-filesystem")?;

@@ -13,20 +13,27 @@ import sys
 
 def listed(parameters):
     with open(sys.argv[1], encoding="utf-8") as file:
-        served = json.load(file)
-    if "pages" not in served:
-        return served
+        text = file.read()
+    if not text.startswith('{"pages":'):
+        return text  # as it is: it may be nested deeper than this interpreter reads
+    pages = json.loads(text)["pages"]
     page = int(parameters.get("cursor", "0"))
-    return {**served["pages"][page], **({"nextCursor": str(page + 1)} if page + 1 < len(served["pages"]) else {})}
+    return json.dumps({**pages[page], **({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})})
 
 
 def answer(method, parameters):
+    """The result as text; nothing for a method that is not known."""
+    if method == "tools/list":
+        return listed(parameters)
+    result = answered(method, parameters)
+    return None if result is None else json.dumps(result)
+
+
+def answered(method, parameters):
     if method == "initialize":
         return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "serving", "version": "1"}}
     if method == "ping":
         return {}
-    if method == "tools/list":
-        return listed(parameters)
     if method == "tools/call":
         return {"content": [{"type": "text", "text": json.dumps(parameters.get("arguments"), sort_keys=True)}]}
     return None
@@ -41,8 +48,8 @@ def main():
         if "id" not in message:
             continue
         result = answer(message["method"], message.get("params") or {})
-        reply = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)
+        reply = '"error":{"code":-32601,"message":"no such method"}' if result is None else '"result":' + result
+        print('{"jsonrpc":"2.0","id":%s,%s}' % (json.dumps(message["id"]), reply), flush=True)
 
 
 main()

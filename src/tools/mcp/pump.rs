@@ -24,9 +24,10 @@ pub(crate) async fn read(mut output: impl AsyncRead + Unpin, exchange: Arc<Excha
     loop {
         buffer.clear();
         let read = output.read_buf(&mut buffer);
-        // As long as it goes on without an end: no answer can come before that, so what was asked meanwhile fails as well.
         let read = if lines.over_cap().is_some() {
-            match tokio::time::timeout(Duration::from_millis(limits::MCP_OVERLONG_MS), read).await {
+            // Nothing can come before its end: what is asked meanwhile fails as well, when the server says no more for a while.
+            let patience = if failed { limits::MCP_STUCK_LINE_MS } else { limits::MCP_OVERLONG_MS };
+            match tokio::time::timeout(Duration::from_millis(patience), read).await {
                 Ok(read) => read,
                 Err(_) => {
                     overlong(&exchange, lines.over_cap().unwrap_or_default(), true);
@@ -77,7 +78,10 @@ pub(crate) async fn write(
         }
     }
     if !done.is_cancelled() {
-        // It took its input away: what was asked may not have reached it, and nothing more can be asked.
+        // It took its input away: what was asked may not have reached it, and nothing more can be asked. What it said last may still be
+        // on its way.
+        let heard_out = exchange.closed().cancelled();
+        let _ = tokio::time::timeout(Duration::from_millis(limits::MCP_LAST_ANSWERS_MS), heard_out).await;
         exchange.close();
     }
 }

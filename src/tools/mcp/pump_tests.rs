@@ -167,3 +167,21 @@ async fn a_server_that_takes_its_input_away_is_gone() {
     write(input, lines, rig.exchange.clone(), CancellationToken::new()).await;
     assert_eq!(waiting.answer.await.unwrap(), Answer::Gone);
 }
+
+#[tokio::test]
+async fn what_a_server_said_before_it_took_its_input_away_is_heard() {
+    let mut rig = rig();
+    let waiting = rig.ask(1, None);
+    let (input, server) = tokio::io::duplex(64);
+    drop(server);
+    let lines = std::mem::replace(&mut rig.lines, mpsc::channel(1).1);
+    let writing = tokio::spawn(write(input, lines, rig.exchange.clone(), CancellationToken::new()));
+    // The writing has failed by now, and nothing was read yet.
+    tokio::task::yield_now().await;
+    let (mut server, output) = tokio::io::duplex(1024);
+    server.write_all(b"{\"id\":1,\"result\":{}}\n").await.unwrap();
+    drop(server);
+    read(output, rig.exchange.clone()).await;
+    assert!(matches!(waiting.answer.await.unwrap(), Answer::Message(_)));
+    writing.await.unwrap();
+}
