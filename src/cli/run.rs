@@ -18,6 +18,7 @@ use super::error::CliError;
 use crate::driver::{self, Ended, Opening, Parts};
 use crate::engine::delivery::EventSink;
 use crate::engine::texts;
+use crate::engine::words::RESULT_TOOL;
 use crate::journal::{RunLog, RunStore};
 use crate::redact::Redactor;
 use crate::stream::console::{Console, Look};
@@ -54,10 +55,11 @@ pub struct Done {
 pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let redactor = Arc::new(Redactor::from_environment([])?);
-    let directory = std::env::current_dir().map_err(|error| CliError::system("the working directory", &error))?;
+    let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
+    say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,6 +69,16 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
     exit
+}
+
+/// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
+fn say_faults(redactor: &Arc<Redactor>) {
+    let redactor = Arc::clone(redactor);
+    std::panic::set_hook(Box::new(move |fault| {
+        let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let words = fault.payload_as_str().unwrap_or("no words");
+        diagnostics::say(&redactor, &format!("A fault at {place}: {words}"));
+    }));
 }
 
 /// What was opened at the door.
@@ -135,8 +147,12 @@ fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<
     if discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional) {
         return Ok(Some(Vec::new()));
     }
-    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).collect();
-    Ok(Some(skill.close(&offered)?))
+    // What the engine answers itself is always on offer: a manifest may name it, and need not.
+    let results = std::iter::once(RESULT_TOOL.to_owned());
+    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).chain(results).collect();
+    let mut allowed = skill.close(&offered)?;
+    allowed.retain(|name| name != RESULT_TOOL);
+    Ok(Some(allowed))
 }
 
 fn sinks(
@@ -149,7 +165,11 @@ fn sinks(
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     let quiet = events.as_ref().is_some_and(|output| output.standard);
     if let Some(output) = events {
+        let redactor = Arc::clone(redactor);
         let sink = LineSink::start(output, move |away| {
+            if !away.by_reader {
+                diagnostics::say(&redactor, &format!("{away}."));
+            }
             let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
             // The run may be over by then.
             let _ = gone.send(observed);

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::effect::{Effect, Ending};
 use crate::engine::run::{FoldError, Run};
-use crate::journal::{JournalFailed, RunLog};
+use crate::journal::{JournalFailed, Patience, RunLog};
 use crate::limits::{CLOSING_MS, DELTA_QUEUE, LISTING_SECONDS};
 use crate::model::{Delta, ModelBackend, ModelReply};
 use crate::redact::Redactor;
@@ -114,7 +114,8 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         listing: None,
         list_wanted: false,
         list_stale: false,
-        known: Known::default(),
+        first: None,
+        known: None,
         ending: None,
         end_by: None,
     };
@@ -133,18 +134,27 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
     if let Some(detail) = &internal {
         driver.close_after(detail);
     }
-    if journal.is_none()
-        && let Err(failed) = driver.settle().await
-    {
-        driver.journal_failed(&failed);
-        journal = Some(failed);
-    }
     driver.let_go();
-    let left = driver.end_by().saturating_duration_since(Instant::now());
-    let Driver { log, ending, signal, .. } = driver;
-    let closing = log.close(left.max(Duration::from_millis(CLOSING_MS))).await;
-    // Whoever reads has the last record; a plane that panics has nothing more to say.
-    let _ = AssertUnwindSafe(async { tools.close().await }).catch_unwind().await;
+    let patience = match driver.signal {
+        None => Patience::WhileTaken(driver.grace),
+        Some(_) => {
+            let left = driver.end_by().saturating_duration_since(Instant::now());
+            Patience::AtMost(left.max(Duration::from_millis(CLOSING_MS)))
+        }
+    };
+    let Driver { log, ending, signal, mut signals, .. } = driver;
+    let close = async {
+        let closing = log.close(patience).await;
+        // Whoever reads has the last record; a plane that panics has nothing more to say.
+        let _ = AssertUnwindSafe(async { tools.close().await }).catch_unwind().await;
+        closing
+    };
+    tokio::pin!(close);
+    let closing = tokio::select! {
+        closing = &mut close => closing,
+        // It is over already: whoever asks a second time ends the process there and then.
+        _ = signals.first(), if signal.is_none() => close.await,
+    };
     Ended { ending, journal: journal.or(closing.failed), signal, internal, given_up: closing.given_up }
 }
 
@@ -172,7 +182,9 @@ struct Driver {
     list_wanted: bool,
     /// A list changed while one was being read: what that one says may be old.
     list_stale: bool,
-    known: Known,
+    /// What the log knew first of the tools; compared only when they are listed again.
+    first: Option<Arc<Entry>>,
+    known: Option<Known>,
     ending: Option<Ending>,
     /// Once the run is being ended: when what still resists is given up.
     end_by: Option<Instant>,
@@ -181,14 +193,15 @@ struct Driver {
 impl Driver {
     async fn run(&mut self, opening: Opening) -> Result<(), Broken> {
         let Opening { open, leg, discovery, observed } = opening;
-        self.known = Known::of(&discovery.tools);
         self.input(Entry::Open(Box::new(open)))?;
         self.input(Entry::Leg(leg))?;
         for observed in observed.into_iter().chain(discovery.observed) {
             self.input(Entry::Observed(observed))?;
         }
         let catalogue = Catalogue { servers: discovery.servers, tools: discovery.tools, ..Catalogue::default() };
-        self.input(Entry::Catalogue(catalogue))?;
+        let catalogue = Arc::new(Entry::Catalogue(catalogue));
+        self.first = Some(Arc::clone(&catalogue));
+        self.input(catalogue)?;
         while self.ending.is_none() {
             match self.woke().await {
                 Woke::Journal(failed) => return Err(Broken::Journal(failed)),
@@ -246,9 +259,9 @@ impl Driver {
     }
 
     /// Journals an input, lets the engine decide, and carries out what it wants. Waits for nothing.
-    fn input(&mut self, entry: Entry) -> Result<(), FoldError> {
+    fn input(&mut self, entry: impl Into<Arc<Entry>>) -> Result<(), FoldError> {
         let ms = self.clock.monotonic_ms();
-        let entry = Arc::new(entry);
+        let entry = entry.into();
         let seq = self.log.append(ms, Arc::clone(&entry));
         for effect in self.engine.apply(seq, ms, &entry)? {
             self.carry_out(ms, effect);
@@ -305,17 +318,6 @@ impl Driver {
     fn end_by(&mut self) -> Instant {
         let now = Instant::now();
         *self.end_by.get_or_insert_with(|| now.checked_add(self.grace).unwrap_or(now))
-    }
-
-    /// Waits until the last record is durable, as long as the end of a run may take.
-    async fn settle(&mut self) -> Result<(), JournalFailed> {
-        let end_by = self.end_by();
-        tokio::select! {
-            biased;
-            synced = self.log.synced() => synced,
-            // Closing the log gives up the reader that is in the way.
-            () = tokio::time::sleep_until(end_by) => Ok(()),
-        }
     }
 
     fn show(&mut self, delta: Delta) {
@@ -401,7 +403,11 @@ impl Driver {
         for observed in discovery.observed {
             self.input(Entry::Observed(observed))?;
         }
-        let (catalogue, differs) = self.known.compare(discovery.servers, discovery.tools);
+        let known = self.known.get_or_insert_with(|| match self.first.take().as_deref() {
+            Some(Entry::Catalogue(first)) => Known::of(&first.tools),
+            _ => Known::default(),
+        });
+        let (catalogue, differs) = known.compare(discovery.servers, discovery.tools);
         if differs || wanted { self.input(Entry::Catalogue(catalogue)) } else { Ok(()) }
     }
 
@@ -421,7 +427,7 @@ impl Driver {
         let mut notice =
             Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
         self.redactor.event(&mut notice);
-        // What the engine said of the end, if it did, was never durable, and so never shown.
+        // A run that had ended by then does not come here: the log's writer sees to the ending that it lost.
         let last = self.last_words();
         self.log.emergency(vec![notice, last]);
     }
@@ -459,8 +465,13 @@ impl Driver {
             outcome: Outcome::Incomplete,
             steps: self.engine.steps(),
             max_steps: self.engine.max_steps(),
+            usage: self.engine.usage(),
             elapsed_s,
             ..MissionFinished::default()
         })
     }
 }
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

@@ -54,8 +54,8 @@ pub(super) async fn call(
     let durable = tokio::select! {
         biased;
         () = cancel.cancelled() => {
-            let error = format!("The call of `{}` was not made, because the run was being ended.", dispatch.name);
-            return CallResult { end: CallEnd::Protocol, exit_code: -1, error, ..CallResult::default() };
+            let error = format!("The call of `{}` was given up before it was made.", dispatch.name);
+            return CallResult { end: CallEnd::Cancelled, exit_code: -1, error, ..CallResult::default() };
         }
         durable = durable => durable,
     };

@@ -52,7 +52,8 @@ impl Compiled {
             .iter_errors(arguments)
             .map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance())))
             .min()?;
-        let place = if pointer.is_empty() { "the arguments".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
+        let place =
+            if pointer.is_empty() { "the arguments object".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
         Some(format!("{place} {problem}"))
     }
 }

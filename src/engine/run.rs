@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mission_contract::event::{
-    Arguments, BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, ServerRef, StepStarted, Usage,
+    Arguments, BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, ServerRef, StepStarted, Usage, UsageTotal,
 };
 use mission_contract::log::{
     Ask, Catalogue, Entry, Era, Leg, Message, Observed, Open, Purpose, Role, ServerCondition, ServerState,
@@ -195,6 +195,11 @@ impl Run {
     /// The ceiling on them; 0 is none.
     pub fn max_steps(&self) -> u64 {
         self.open.spec.limits.steps.unwrap_or(0)
+    }
+
+    /// What the replies cost so far, where any of them said so.
+    pub fn usage(&self) -> Option<UsageTotal> {
+        self.ledger.total()
     }
 
     fn emit(&mut self, event: Event) {
@@ -408,3 +413,10 @@ fn server_ref(server: &ServerState, tools: u64) -> ServerRef {
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
+
+#[cfg(test)]
+mod any_input_tests;
+#[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
+mod replies_tests;

@@ -113,7 +113,7 @@ impl Queue {
 
     /// Waits for something, and takes out all that is there up to a bound; nothing when all is over.
     pub(super) fn take(&self) -> Option<Group> {
-        let bound = usize::try_from(limits::JOURNAL_GROUP_BYTES).unwrap_or(usize::MAX);
+        let bound = limits::size(limits::JOURNAL_GROUP_BYTES);
         let mut state = self
             .more
             .wait_while(self.state(), |state| state.jobs.is_empty() && !state.over)

@@ -249,7 +249,7 @@ impl Writer {
             Ok(()) => self.seq = seq,
             Err(problem) => return self.fail(&format!("line {seq} could not be written ({problem})")),
         }
-        let bound = usize::try_from(limits::JOURNAL_WRITE_BYTES).unwrap_or(usize::MAX);
+        let bound = limits::size(limits::JOURNAL_WRITE_BYTES);
         if self.buffer.len() >= bound {
             self.write();
             self.buffer.shrink_to(bound);

@@ -15,6 +15,8 @@ pub struct SinkGone {
     pub name: String,
     /// Why nothing can be written to it.
     pub detail: String,
+    /// True when its reader went away, and knows; false when nobody knows but us.
+    pub by_reader: bool,
 }
 
 impl std::fmt::Display for SinkGone {
@@ -39,9 +41,10 @@ impl LineSink {
         let writer = Arc::clone(&queue);
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             if let Err(error) = write_all(&writer, &output.descriptor) {
+                // Told before the run is let go: it may be about to end.
+                let name = QueueValve::new(Arc::clone(&writer)).name().to_owned();
+                on_gone(SinkGone { name, detail: describe(&error), by_reader: is_by_reader(&error) });
                 writer.switch_off();
-                let name = QueueValve::new(writer).name().to_owned();
-                on_gone(SinkGone { name, detail: describe(&error) });
             }
         })?;
         Ok(Self { queue })
@@ -71,31 +74,44 @@ impl Drop for LineSink {
 
 /// Writes whole lines until all is over. What is there already goes out with one call, up to a bound.
 fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
-    let bound = usize::try_from(limits::SINK_WRITE_BYTES).unwrap_or(usize::MAX);
+    let bound = limits::size(limits::SINK_WRITE_BYTES);
     let mut bytes = Vec::new();
     while let Some(first) = queue.pop(true) {
         let mut next = Some(first);
         while let Some(line) = next {
             if line.len() >= bound {
                 // Too large to be copied: written from where it stands.
-                write_fully(descriptor.as_fd(), &bytes)?;
+                write(queue, descriptor, &bytes)?;
                 bytes.clear();
-                write_fully(descriptor.as_fd(), line.as_bytes())?;
+                write(queue, descriptor, line.as_bytes())?;
             } else {
                 bytes.extend_from_slice(line.as_bytes());
             }
             bytes.push(b'\n');
             next = if bytes.len() < bound { queue.pop(false) } else { None };
         }
-        write_fully(descriptor.as_fd(), &bytes)?;
+        write(queue, descriptor, &bytes)?;
         bytes.clear();
     }
     Ok(())
 }
 
+/// Writes in pieces, so that a slow reader is seen to take something: a call that waits for room in a pipe says nothing until all is in.
+fn write(queue: &Queue, descriptor: &OwnedFd, bytes: &[u8]) -> std::io::Result<()> {
+    for piece in bytes.chunks(limits::size(limits::SINK_PIECE_BYTES)) {
+        write_fully(descriptor.as_fd(), piece)?;
+        queue.took(piece.len());
+    }
+    Ok(())
+}
+
+fn is_by_reader(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset)
+}
+
 fn describe(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => "its reader went away".to_owned(),
+        _ if is_by_reader(error) => "its reader went away".to_owned(),
         std::io::ErrorKind::StorageFull => "its disk is full".to_owned(),
         _ => format!("it cannot be written ({error})"),
     }

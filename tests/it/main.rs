@@ -29,6 +29,7 @@ mod schemas;
 mod servers;
 mod skill;
 mod stream;
+mod tables;
 mod wild_lists;
 mod wild_lives;
 mod wild_stdio;

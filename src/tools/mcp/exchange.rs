@@ -131,6 +131,8 @@ struct State {
     given_up: VecDeque<(Id, u64)>,
     closed: bool,
     noise_told: bool,
+    /// Why it was we who ended it: the second half of a sentence about the server.
+    why: Option<String>,
     declined: BTreeMap<&'static str, u64>,
     stale: bool,
 }
@@ -151,7 +153,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// An exchange, the lines to be written to the server, and the ids that were answered.
     pub(crate) fn new(reports: Reports) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>, mpsc::Receiver<Id>) {
-        let messages = usize::try_from(limits::MCP_QUEUE_MESSAGES).unwrap_or(usize::MAX);
+        let messages = limits::size(limits::MCP_QUEUE_MESSAGES);
         let (outbox, lines) = mpsc::channel(messages);
         let (answered, ids) = mpsc::channel(messages);
         let state = Mutex::new(State::default());
@@ -309,6 +311,17 @@ impl Exchange {
             let _ = pending.slot.answer.send(Answer::Gone);
         }
         self.closed.cancel();
+    }
+
+    /// Nothing more is taken from the server, for this reason: the second half of a sentence about it.
+    pub(crate) fn close_because(&self, why: String) {
+        locked(&self.state).why.get_or_insert(why);
+        self.close();
+    }
+
+    /// Why it was we who ended it, if so.
+    pub(crate) fn why_closed(&self) -> Option<String> {
+        locked(&self.state).why.clone()
     }
 
     /// Fires when nothing more will come.

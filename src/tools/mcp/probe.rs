@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::exchange::{Answer, Awaited, Exchange, Message, waiter};
 use super::frame::Id;
-use super::result::{cut, error_in_words};
+use super::result::{cut, error_in_words, quoted};
 use crate::limits;
 
 /// The revisions with a handshake, oldest first. A server that answers with any other is let go.
@@ -95,7 +95,8 @@ pub(crate) async fn probe(exchange: &Exchange, client: &str, patience: Duration)
 pub(crate) async fn handshake(exchange: &Exchange, client: &str) -> Result<Handshake, Refusal> {
     let shaken = initialize(exchange, client).await?;
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    exchange.write(initialized.to_string().into_bytes()).map_err(|why| Refusal::Because(why.to_owned()))?;
+    let gone = |why: &str| if exchange.closed().is_cancelled() { Refusal::Gone } else { Refusal::Because(why.to_owned()) };
+    exchange.write(initialized.to_string().into_bytes()).map_err(gone)?;
     Ok(shaken)
 }
 
@@ -160,6 +161,8 @@ async fn initialize_with(
     let message = match ask(exchange, Id::Number(id), &request).answer.await {
         Ok(Answer::Message(message)) => message,
         Ok(Answer::Unreadable(why)) => return Err(Refusal::Because(format!("cannot be shaken hands with: it {why}"))),
+        // How it went is known by whoever watches over the process.
+        Ok(Answer::NotSent(_)) if exchange.closed().is_cancelled() => return Err(Refusal::Gone),
         Ok(Answer::NotSent(why)) => return Err(Refusal::Because(why.to_owned())),
         Ok(Answer::Gone) | Err(_) => return Err(Refusal::Gone),
     };
@@ -182,10 +185,11 @@ fn shaken(message: &Message) -> Result<Handshake, Refusal> {
     if !HANDSHAKE_VERSIONS.contains(&version) {
         return Err(Refusal::Because(format!(
             "names the protocol version {:?} in the handshake, which is not known; known are {known}",
-            cut(version, 80)
+            quoted(version)
         )));
     }
-    let text = |key: &str| result.pointer(key).and_then(Value::as_str).map(|text| cut(text, 200));
+    let text =
+        |key: &str| result.pointer(key).and_then(Value::as_str).map(|text| cut(text, limits::size(limits::MCP_SAMPLE_BYTES)));
     let implementation = match (text("/serverInfo/name"), text("/serverInfo/version")) {
         (Some(name), Some(version)) => Some(format!("{name} {version}")),
         (name, _) => name,
@@ -217,7 +221,7 @@ fn newest_common(versions: &[String]) -> Option<&'static str> {
 }
 
 fn texts(values: &[Value]) -> Vec<String> {
-    values.iter().filter_map(Value::as_str).map(|text| cut(text, 80)).collect()
+    values.iter().filter_map(Value::as_str).map(quoted).collect()
 }
 
 fn value(bytes: Option<&[u8]>) -> Value {

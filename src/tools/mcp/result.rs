@@ -86,9 +86,9 @@ pub(crate) fn error_in_words(error: &str) -> String {
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
-    const DATA_SHOWN: usize = 1024;
+    let most = limits::size(limits::MCP_ERROR_DATA_BYTES);
     let Ok(raw) = serde_json::from_str::<Raw<'_>>(error) else {
-        return format!("an error that is no error object: {}", cut(error, DATA_SHOWN));
+        return format!("an error that is no error object: {}", cut(error, most));
     };
     let code = raw.code.map_or("without a code", RawValue::get);
     let message = raw.message.map(|message| decoded(message.get()).unwrap_or_else(|| message.get().to_owned()));
@@ -97,7 +97,7 @@ pub(crate) fn error_in_words(error: &str) -> String {
         None => format!("error {code}"),
     };
     if let Some(data) = raw.data {
-        words.push_str(&format!(" (data: {})", cut(data.get(), DATA_SHOWN)));
+        words.push_str(&format!(" (data: {})", cut(data.get(), most)));
     }
     words
 }
@@ -179,7 +179,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
         (Some("task"), _) => return no_result(task_answer(result, tool, notices)),
         _ => {
             let shown = raw.kind.map_or("", RawValue::get);
-            return no_result(format!("a result of the type {}, which is not known.", cut(shown, 80)));
+            return no_result(format!("a result of the type {}, which is not known.", quoted(shown)));
         }
     }
     if raw.task.is_some() && raw.content.is_none() {
@@ -189,7 +189,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
         None | Some("null" | "false") => false,
         Some("true") => true,
         Some(other) => {
-            return no_result(format!("a result that does not say whether it is an error: isError is {}.", cut(other, 80)));
+            return no_result(format!("a result that does not say whether it is an error: isError is {}.", quoted(other)));
         }
     };
     let Some(content) = raw.content.or(raw.structured.map(|_| Vec::new())).or(is_error.then(Vec::new)) else {
@@ -235,7 +235,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
 fn task_answer(result: &str, tool: &str, notices: &mut Vec<(&'static str, String)>) -> String {
     let value: Value = serde_json::from_str(result).unwrap_or_default();
     let id = value.get("taskId").or_else(|| value.pointer("/task/taskId")).and_then(Value::as_str);
-    let id = cut(id.unwrap_or("unknown"), 128);
+    let id = quoted(id.unwrap_or("unknown"));
     notices.push((
         "task_refused",
         format!("The tool `{tool}` began a task that was not asked for (id {id}); it may still be at work."),
@@ -297,7 +297,7 @@ fn block_text(block: &RawBlock<'_>, blocks: &mut Vec<Value>) -> String {
         }
         _ => {}
     }
-    let kind = if kind.is_empty() { "unknown".to_owned() } else { cut(&kind, 80) };
+    let kind = if kind.is_empty() { "unknown".to_owned() } else { quoted(&kind) };
     blocks.push(json!({ "kind": kind }));
     format!("[{kind}]")
 }
@@ -306,6 +306,11 @@ fn block_text(block: &RawBlock<'_>, blocks: &mut Vec<Value>) -> String {
 fn base64_bytes(string: &str) -> u64 {
     let signs = string.trim_matches('"').trim_end_matches('=').len();
     u64::try_from(signs).unwrap_or(u64::MAX).saturating_mul(3) / 4
+}
+
+/// One word of a server, as a sentence repeats it.
+pub(crate) fn quoted(text: &str) -> String {
+    cut(text, limits::size(limits::MCP_QUOTED_BYTES))
 }
 
 /// Text that has at most so many bytes.
@@ -319,7 +324,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> String {
 
 /// A sample of what a server wrote, printable and bounded.
 pub(crate) fn sample(bytes: &[u8]) -> String {
-    let cap = usize::try_from(limits::MCP_SAMPLE_BYTES).unwrap_or(usize::MAX);
+    let cap = limits::size(limits::MCP_SAMPLE_BYTES);
     let text = String::from_utf8_lossy(bytes.get(..cap.min(bytes.len())).unwrap_or_default());
     let printable: String =
         text.chars().flat_map(|sign| if sign.is_control() { sign.escape_unicode().collect() } else { vec![sign] }).collect();

@@ -58,6 +58,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Life {
     tree: Mutex<Option<ChildTree>>,
+    exchange: Arc<Exchange>,
     /// How it came to its end, once somebody has asked: what we do with the tree afterwards changes nothing in it.
     end: OnceCell<String>,
     stderr: StderrTail,
@@ -83,12 +84,13 @@ impl Life {
     }
 
     async fn find_end(&self) -> String {
-        /// The end of the output and the end of the process are told by two pipes.
-        const BESIDE: Duration = Duration::from_millis(250);
         let ended = self.tree.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ChildTree::ended);
+        if let Some(why) = self.exchange.why_closed() {
+            return why;
+        }
         let mut words = match ended {
             None => "was ended by us".to_owned(),
-            Some(ended) => match timeout(BESIDE, ended).await {
+            Some(ended) => match timeout(Duration::from_millis(limits::MCP_END_MS), ended).await {
                 Ok(End::NotStarted(why)) => return format!("could not be started from `{}`: {why}", self.program),
                 Ok(end) => end.to_string(),
                 Err(_) => "closed its pipes and ran on".to_owned(),
@@ -158,6 +160,7 @@ impl Session {
             pumps.push(tokio::spawn(pump::write(stdin, lines, exchange.clone(), done.clone())));
         }
         let life = Life {
+            exchange: exchange.clone(),
             stderr: tree.stderr(),
             tree: Mutex::new(Some(tree)),
             end: OnceCell::new(),
