@@ -146,6 +146,7 @@ impl Run {
             error: if ok { String::new() } else { text },
             structured: None,
             repeats: None,
+            remark: String::new(),
         };
         let call = Pending {
             proposed: Proposed { name: RESULT_TOOL.into(), ..proposed },
@@ -169,11 +170,13 @@ impl Run {
                 error: String::new(),
                 structured: result.structured.clone().map(Arc::new),
                 repeats: Some(self.seq),
+                remark: result.remark.clone(),
             },
             CallEnd::Error => {
                 let error = if result.error.is_empty() { text.to_string() } else { result.error.clone() };
                 let structured = result.structured.clone().map(Arc::new);
-                Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None }
+                let remark = result.remark.clone();
+                Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None, remark }
             }
             CallEnd::Protocol => Finished::failed(result.error.clone()),
             CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled => {
@@ -201,7 +204,7 @@ impl Run {
         };
         let (handle, same) = self.results.keep(&call.digest, kept);
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);
-        let (shown, truncated) = match (&same, ok) {
+        let (mut shown, truncated) = match (&same, ok) {
             (Some(same), _) => (words::repeated_result(&tool, same), false),
             (None, true) => {
                 let shown = bound(&result.output, marker);
@@ -213,6 +216,9 @@ impl Run {
                 (words::failed_result(&tool, result.exit_code, &shown.text), shown.truncated)
             }
         };
+        if !result.remark.is_empty() {
+            shown = format!("{shown}\n{}", result.remark);
+        }
         let event = ToolResult {
             index: self.index,
             tool,
@@ -250,10 +256,12 @@ struct Finished {
     error: String,
     structured: Option<Arc<Value>>,
     repeats: Option<u64>,
+    /// What the model is told behind the text.
+    remark: String,
 }
 
 impl Finished {
     fn failed(error: String) -> Self {
-        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None }
+        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None, remark: String::new() }
     }
 }
