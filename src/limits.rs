@@ -25,6 +25,11 @@ macro_rules! limits {
     };
 }
 
+/// A bound as a length or a count: all of them fit on the machines that this is built for, and one that does not is the largest there is.
+pub fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
@@ -43,6 +48,7 @@ limits! {
 
     // ----------------------------------------------------------------- driver
     DELTA_QUEUE = 256, "pieces", "of a reply that were not shown yet: past it the reply is held back";
+    CLOSING_MS = 500, "milliseconds", "what readers get for the end of a run, however long something else resisted";
     LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
 
     // ------------------------------------------------------------------ tools
@@ -95,12 +101,18 @@ limits! {
     MCP_RESTARTS = 3, "restarts", "of a dead server in a row, no call of it having ended in between";
     MCP_RESTART_MS = 100, "milliseconds", "before the first restart of a dead server; four times as long before each further one";
     MCP_SAMPLE_BYTES = 200, "bytes", "what is quoted of what a server wrote";
+    MCP_QUOTED_BYTES = 80, "bytes", "what is quoted of one word of a server inside a sentence";
+    MCP_ERROR_DATA_BYTES = KIB, "bytes", "what is shown of the data of a server's error";
+    MCP_END_MS = 250, "milliseconds", "between the end of a server's output and the end of its process: two pipes tell them";
     STDERR_TAIL_BYTES = 8 * KIB, "bytes", "kept of what a child says on its standard error: the end has the reason";
     STDERR_QUOTED_BYTES = KIB, "bytes", "of that in a message";
     STDERR_SETTLE_MS = 50, "milliseconds", "how long the rest of a dead child's standard error is awaited";
     CHILD_END_OF_INPUT_MS = 500, "milliseconds", "what a child may take to end by itself once its input has ended";
     CHILD_TERM_MS = 500, "milliseconds", "what a process group may take to end after TERM, before KILL";
     CHILD_KILL_MS = 5_000, "milliseconds", "what a child tree may take to be gone after KILL: longer only when the kernel holds a process";
+    GUARDIAN_LOOK_MS = 20, "milliseconds", "between two looks for a process that was born while its tree was being ended";
+    GUARDIAN_SLACK_MS = 1_000, "milliseconds", "for a guardian to be scheduled, beside what it waits for itself";
+    GUARDIAN_STATUS_BYTES = 4 * KIB, "bytes", "what is read of a guardian's report: more than any line of it";
 
     // ------------------------------------------------------------------ model
     MODEL_BODY_BYTES = 32 * MIB, "bytes", "one reply of a model server, decompressed";
@@ -124,37 +136,39 @@ limits! {
 
     // ---------------------------------------------------------------- journal
     JOURNAL_LINE_BYTES = 256 * MIB, "bytes", "one line of a log when it is read";
+    JOURNAL_MERGED_LINES = 4, "lines", "beginnings of a line that are looked at within one: a lost newline makes two";
     JOURNAL_QUEUE_ENTRIES = 4096, "entries", "what may wait for the disk before the run waits for it";
     JOURNAL_QUEUE_BYTES = 32 * MIB, "bytes", "what may wait for the disk before the run waits for it";
     JOURNAL_GROUP_BYTES = 8 * MIB, "bytes", "what is synced together: more only delays what comes first";
     JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
-    JOURNAL_STUCK_MS = 5000, "ms", "how long the end of a run waits for its disk after it gave its readers up";
-    GIVE_UP_PAUSE_MS = 20, "ms", "between two looks, once the grace is over, whether a reader holds the end of a run up";
+    JOURNAL_STUCK_MS = 5000, "milliseconds", "how long the end of a run waits for its disk after it gave its readers up";
+    GIVE_UP_PAUSE_MS = 20, "milliseconds", "between two looks, once the grace is over, whether a reader holds the end of a run up";
     RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
-    META_OBJECTIVE_CHARS = 200, "characters", "what a list of runs shows of an objective";
+    META_OBJECTIVE_CHARACTERS = 200, "characters", "what a list of runs shows of an objective";
     META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";
     LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
-    CONSOLE_TEXT_CHARS = 120, "characters", "what the console shows of one text that is not the answer: one line of a terminal";
-    CONSOLE_REDRAW_MS = 1000, "ms", "how often the live line is redrawn: it counts seconds";
-    CONSOLE_FINISH_MS = 2000, "ms", "how long the end of a run waits for a console that is behind";
+    CONSOLE_TEXT_CHARACTERS = 120, "characters", "what the console shows of one text that is not the answer: one line of a terminal";
+    CONSOLE_REDRAW_MS = 1000, "milliseconds", "how often the live line is redrawn: it counts seconds";
+    CONSOLE_FINISH_MS = 2000, "milliseconds", "how long the end of a run waits for a console that is behind";
     SINK_QUEUE_RECORDS = 1024, "records", "what one reader may be behind before the run waits for it";
     SINK_QUEUE_BYTES = 4 * MIB, "bytes", "what one reader may be behind before the run waits for it; a larger record goes through alone";
     SINK_WRITE_BYTES = 64 * KIB, "bytes", "lines that are written with one call: what a pipe holds";
     DIAGNOSTIC_BYTES = 4000, "bytes", "one sentence on stderr: less than a pipe takes at once";
-    DIAGNOSTIC_WAIT_MS = 1000, "ms", "how long a sentence waits for stderr before it is dropped";
-    FIFO_READER_MS = 30_000, "ms", "how long the door waits for somebody to open the FIFO behind --events";
+    DIAGNOSTIC_WAIT_MS = 1000, "milliseconds", "how long a sentence waits for stderr before it is dropped";
+    FIFO_READER_MS = 30_000, "milliseconds", "how long the door waits for somebody to open the FIFO behind --events";
 
     // ----------------------------------------------------------------- redact
-    SECRET_CHARS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
+    SECRET_CHARACTERS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
     REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
     SKILL_NODES = 5_000, "nodes", "the YAML of a manifest: far more than one that a person wrote";
     SKILL_LEVELS = 16, "levels", "nesting in the YAML of a manifest";
+    SKILL_KEY_CHARACTERS = 80, "characters", "what a refusal repeats of a key";
     SKILL_NAME_CHARACTERS = 64, "characters", "a skill's name: records and lists show it";
 
     // -------------------------------------------------------------------- cli

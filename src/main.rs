@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use mission::sys::descriptors::Inherited;
-use mission::sys::guardian;
+use mission::sys::{guardian, signals};
 
 fn main() -> ExitCode {
     if let Some(code) = guardian::run_if_asked() {
         std::process::exit(code);
     }
+    signals::prepare();
     // Before anything opens a descriptor: only what is open now was given to us.
     let inherited = Inherited::guard();
     if let Some(code) = mission::demo::serve_if_asked() {

@@ -10,7 +10,7 @@ use super::objective::{self, Line};
 use super::run::Exit;
 use super::{configuration, run};
 use crate::demo::{OBJECTIVE, SCRIPT, SERVER_WORD, SKILL};
-use crate::sys::descriptors::Inherited;
+use crate::sys::descriptors::{Inherited, Target, parse_output};
 use crate::sys::files::{self, Durability};
 
 /// Variables of our own that would make it another run.
@@ -21,14 +21,12 @@ const OURS: [&str; 6] = ["MISSION_", "MCP_", "LOCAL_", "ELF_", "JUDAIS_LOBI_", "
 /// # Errors
 /// When its files cannot be written, or the run is refused.
 pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mut Inherited) -> Result<Exit, CliError> {
-    let place = arguments.keep.as_deref().map_or_else(|| PathBuf::from(".mission"), PathBuf::from);
+    let keep = arguments.keep.as_deref().filter(|keep| !keep.trim().is_empty());
+    let place = PathBuf::from(keep.unwrap_or(".mission"));
     let folder = place.join("demo");
     let skill = write(&folder, "SKILL.md", SKILL)?;
     let script = write(&folder, "script.json", SCRIPT)?;
-    let program = std::env::current_exe().map_err(|error| CliError::system("the path of this program", &error))?;
-    let program = text(&program)?;
-    let server = shlex::try_join([program.as_str(), SERVER_WORD])
-        .map_err(|_| CliError::Failed(format!("the path of this program cannot be written as a command: {program}")))?;
+    let server = server_command()?;
     let mut words = vec![
         "--mission".to_owned(),
         format!("--protocol={}", arguments.protocol),
@@ -45,14 +43,17 @@ pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mu
         .filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours)))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    if let Some(keep) = &arguments.keep {
-        environment.insert("MISSION_RUNS".to_owned(), format!("{}/runs", keep.trim_end_matches('/')));
+    if keep.is_some() {
+        // Absolute, so that no name of a folder is read as a word for something else.
+        let runs = std::path::absolute(place.join("runs")).map_err(|error| CliError::no_directory(&error))?;
+        environment.insert("MISSION_RUNS".to_owned(), text(&runs)?);
     }
     let Line::Run(line) = objective::read(&words)? else {
         return Err(CliError::Failed("the demo's own command line asks for no run".to_owned()));
     };
     let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
-    let quiet = arguments.events.as_deref().is_some_and(|events| matches!(events.trim(), "-" | "fd:1"));
+    let quiet =
+        arguments.events.as_deref().is_some_and(|events| matches!(parse_output("--events", events), Ok(Target::Standard)));
     let say = |sentence: &str| {
         if !quiet {
             // A reader of ours that went away misses the words, not the run.
@@ -67,6 +68,15 @@ pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mu
         say(&format!("\nThe run lies in {}: log.ndjson holds every word of it.", run.display()));
     }
     Ok(done.exit)
+}
+
+/// The command that starts the demo's tool server: this program, by its path where that still leads to it and can be written
+/// down, else as the kernel names it (the file may have been replaced since).
+fn server_command() -> Result<String, CliError> {
+    let program = std::env::current_exe().ok().filter(|program| program.exists());
+    let program = program.as_deref().and_then(Path::to_str).unwrap_or("/proc/self/exe");
+    shlex::try_join([program, SERVER_WORD])
+        .map_err(|_| CliError::Failed(format!("the path of this program cannot be written as a command: {program}")))
 }
 
 fn write(folder: &Path, name: &str, content: &str) -> Result<String, CliError> {

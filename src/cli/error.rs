@@ -145,6 +145,11 @@ impl CliError {
         CliError::Failed(format!("{what} could not be had from the system: {error}"))
     }
 
+    /// The working directory is gone, or may not be looked up.
+    pub(super) fn no_directory(error: &io::Error) -> Self {
+        CliError::Refused(format!("the working directory cannot be found ({error}); change to one that is there"))
+    }
+
     /// The exit status that it ends the program with.
     pub fn exit_code(&self) -> u8 {
         match self {

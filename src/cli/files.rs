@@ -1,14 +1,14 @@
 //! The files that a command line names or that are looked for: a skill, a configuration. Read once, bounded, regular files only.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use crate::limits;
 use crate::skill::{self, FILE_NAME, Manifest};
+use crate::sys::files::open_regular;
 
 /// Reads the skill that `--skill` or its variable names: a manifest, or the folder of one.
 ///
@@ -54,12 +54,8 @@ const LISTED: usize = 20;
 
 /// The bytes of a regular file, and one more than a manifest may have when it is larger. It never waits for a FIFO's writer.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let file: File = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
     let mut bytes = Vec::new();
-    file.take(limits::SKILL_BYTES.saturating_add(1)).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(limits::SKILL_BYTES.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -15,6 +15,7 @@ mod tools;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
+use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
@@ -37,7 +38,11 @@ pub fn main(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     inherited: Inherited,
 ) -> ExitCode {
-    match carry_out(arguments, variables, inherited) {
+    std::panic::set_hook(Box::new(say_panic));
+    let carried = std::panic::catch_unwind(AssertUnwindSafe(|| carry_out(arguments, variables, inherited)));
+    // The hook has said it.
+    let Ok(carried) = carried else { return ExitCode::from(exit::FAILED) };
+    match carried {
         Ok(Exit::Code(code)) => ExitCode::from(code),
         Ok(Exit::Signal(signal)) => {
             signals::end_by(signal);
@@ -46,15 +51,27 @@ pub fn main(
         }
         Err(error) => {
             if !error.is_reader_gone() {
-                match Redactor::from_environment([]) {
-                    Ok(redactor) => diagnostics::say(&redactor, &error.to_string()),
-                    // What cannot be redacted is not said.
-                    Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
-                }
+                say(&error.to_string());
             }
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// One redacted sentence on stderr.
+fn say(sentence: &str) {
+    match Redactor::from_environment([]) {
+        Ok(redactor) => diagnostics::say(&redactor, sentence),
+        // What cannot be redacted is not said.
+        Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
+    }
+}
+
+/// A failure inside is told like every other: one sentence, redacted, with the place for whoever mends it.
+fn say_panic(panic: &PanicHookInfo<'_>) {
+    let words = panic.payload_as_str().unwrap_or("no words");
+    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    say(&format!("The program failed inside{place}: {words}"));
 }
 
 fn carry_out(

@@ -54,10 +54,11 @@ pub struct Done {
 pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
-    let directory = std::env::current_dir().map_err(|error| CliError::system("the working directory", &error))?;
+    let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
+    say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,6 +68,16 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
     exit
+}
+
+/// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
+fn say_faults(redactor: &Arc<Redactor>) {
+    let redactor = Arc::clone(redactor);
+    std::panic::set_hook(Box::new(move |fault| {
+        let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let words = fault.payload_as_str().unwrap_or("no words");
+        diagnostics::say(&redactor, &format!("A fault at {place}: {words}"));
+    }));
 }
 
 /// What was opened at the door.
@@ -83,16 +94,21 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
     let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), plan.open()) };
-    let ((tools, mut discovery, reports), model) = tokio::select! {
+    let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
     };
-    let opening = async {
+    let (gone, sink_reports) = mpsc::unbounded_channel();
+    // Whatever is refused here: the servers are up already, and are ended in good order.
+    let opening = || {
         let model = model?;
-        let allowed = close_set(&configuration, &mut discovery)?;
-        Ok::<_, CliError>((model, allowed))
+        let allowed = close_set(&configuration, &discovery)?;
+        let run_id = store.mint(clock.as_ref())?;
+        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
+        let log = RunLog::create(&store, &run_id, Arc::clone(&clock), sinks)?;
+        Ok::<_, CliError>((model, allowed, log))
     };
-    let (model, allowed) = match opening.await {
+    let (model, allowed, log) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
@@ -100,16 +116,6 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
         }
     };
     let leg = model.leg();
-    let run_id = store.mint(clock.as_ref())?;
-    let (gone, sink_reports) = mpsc::unbounded_channel();
-    let sinks = sinks(events, gone, &clock, &redactor, environment)?;
-    let log = match RunLog::create(&store, &run_id, Arc::clone(&clock), sinks) {
-        Ok(log) => log,
-        Err(error) => {
-            tools.close().await;
-            return Err(error.into());
-        }
-    };
     let folder = log.folder().map(Path::to_owned);
     let spec = spec(&configuration, allowed, store.is_kept(), &redactor);
     let open = Open {
@@ -135,7 +141,7 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
 }
 
 /// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
-fn close_set(configuration: &RunConfiguration, discovery: &mut Discovery) -> Result<Option<Vec<String>>, CliError> {
+fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<Option<Vec<String>>, CliError> {
     let Some(skill) = &configuration.skill else { return Ok(None) };
     if discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional) {
         return Ok(Some(Vec::new()));
@@ -154,7 +160,11 @@ fn sinks(
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     let quiet = events.as_ref().is_some_and(|output| output.standard);
     if let Some(output) = events {
+        let redactor = Arc::clone(redactor);
         let sink = LineSink::start(output, move |away| {
+            if !away.by_reader {
+                diagnostics::say(&redactor, &format!("{away}."));
+            }
             let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
             // The run may be over by then.
             let _ = gone.send(observed);
@@ -239,15 +249,13 @@ fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
         diagnostics::say(redactor, &failed.to_string());
         return Exit::Code(exit::JOURNAL_FAILED);
     }
-    if let Some(signal) = ended.signal {
-        return Exit::Signal(signal);
+    let failure = ended.internal.as_ref().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
+    if let Some(failure) = failure {
+        diagnostics::say(redactor, failure);
     }
-    let failure = ended.internal.clone().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.clone()));
-    match failure {
-        Some(failure) => {
-            diagnostics::say(redactor, &failure);
-            Exit::Code(exit::FAILED)
-        }
-        None => Exit::Code(exit::FINE),
+    match (ended.signal, failure) {
+        (Some(signal), _) => Exit::Signal(signal),
+        (None, Some(_)) => Exit::Code(exit::FAILED),
+        (None, None) => Exit::Code(exit::FINE),
     }
 }

@@ -21,7 +21,8 @@ const PARTS: &str = include_str!("../../skills/parts-desk/fixtures/parts.json");
 
 /// Serves the demo's tools on standard input and output, if the program was asked to.
 pub fn serve_if_asked() -> Option<ExitCode> {
-    if std::env::args_os().nth(1).is_none_or(|word| word != SERVER_WORD) {
+    // Alone: with anything beside it, it may be an objective.
+    if !std::env::args_os().skip(1).eq([SERVER_WORD]) {
         return None;
     }
     Some(match server::serve(&mut std::io::stdin().lock(), &mut std::io::stdout().lock(), PARTS) {

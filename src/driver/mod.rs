@@ -3,6 +3,7 @@
 
 mod fragments;
 mod listing;
+mod waiting;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::effect::{Effect, Ending};
 use crate::engine::run::{FoldError, Run};
 use crate::journal::{JournalFailed, RunLog};
-use crate::limits::{DELTA_QUEUE, LISTING_SECONDS};
+use crate::limits::{CLOSING_MS, DELTA_QUEUE, LISTING_SECONDS};
 use crate::model::{Delta, ModelBackend, ModelReply};
 use crate::redact::Redactor;
 use crate::sys::clock::Clock;
@@ -29,6 +30,7 @@ use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 use fragments::Fragments;
 use listing::Known;
+use waiting::{Asking, Calling, Woke, asked, call, called, listed, received, received_unbounded};
 
 /// What a run is opened with.
 #[derive(Debug)]
@@ -111,8 +113,11 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         calling: None,
         listing: None,
         list_wanted: false,
-        known: Known::default(),
+        list_stale: false,
+        first: None,
+        known: None,
         ending: None,
+        end_by: None,
     };
     let outcome = AssertUnwindSafe(driver.run(opening)).catch_unwind().await;
     let mut journal = None;
@@ -129,32 +134,27 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
     if let Some(detail) = &internal {
         driver.close_after(detail);
     }
-    let Driver { log, ending, signal, .. } = driver;
-    let closing = log.close(grace).await;
-    tools.close().await;
+    driver.let_go();
+    let left = driver.end_by().saturating_duration_since(Instant::now());
+    let Driver { log, ending, signal, mut signals, .. } = driver;
+    let close = async {
+        let closing = log.close(left.max(Duration::from_millis(CLOSING_MS))).await;
+        // Whoever reads has the last record; a plane that panics has nothing more to say.
+        let _ = AssertUnwindSafe(async { tools.close().await }).catch_unwind().await;
+        closing
+    };
+    tokio::pin!(close);
+    let closing = tokio::select! {
+        closing = &mut close => closing,
+        // It is over already: whoever asks a second time ends the process there and then.
+        _ = signals.first(), if signal.is_none() => close.await,
+    };
     Ended { ending, journal: journal.or(closing.failed), signal, internal, given_up: closing.given_up }
 }
 
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     format!("The program failed inside: {}", words.unwrap_or_else(|| "no words".to_owned()))
-}
-
-struct Asking {
-    ordinal: u64,
-    reply: BoxFuture<'static, ModelReply>,
-    deltas: mpsc::Receiver<Delta>,
-    cancel: CancellationToken,
-    fragments: Fragments,
-    /// When it is given up for good.
-    deadline: Option<Instant>,
-}
-
-struct Calling {
-    ordinal: u64,
-    result: BoxFuture<'static, CallResult>,
-    cancel: CancellationToken,
-    deadline: Option<Instant>,
 }
 
 struct Driver {
@@ -174,98 +174,96 @@ struct Driver {
     listing: Option<BoxFuture<'static, Option<Discovery>>>,
     /// The engine waits for a list.
     list_wanted: bool,
-    known: Known,
+    /// A list changed while one was being read: what that one says may be old.
+    list_stale: bool,
+    /// What the log knew first of the tools; compared only when they are listed again.
+    first: Option<Arc<Entry>>,
+    known: Option<Known>,
     ending: Option<Ending>,
-}
-
-/// What woke the loop.
-enum Woke {
-    Journal(JournalFailed),
-    Signal(EndSignal),
-    Delta(Delta),
-    Reply(Option<ModelReply>),
-    Result(Option<CallResult>),
-    Report(Option<PlaneEvent>),
-    Sink(Option<Observed>),
-    Listed(Option<Discovery>),
+    /// Once the run is being ended: when what still resists is given up.
+    end_by: Option<Instant>,
 }
 
 impl Driver {
     async fn run(&mut self, opening: Opening) -> Result<(), Broken> {
         let Opening { open, leg, discovery, observed } = opening;
-        self.known = Known::of(&discovery.tools);
-        self.input(Entry::Open(Box::new(open))).await?;
-        self.input(Entry::Leg(leg)).await?;
+        self.input(Entry::Open(Box::new(open)))?;
+        self.input(Entry::Leg(leg))?;
         for observed in observed.into_iter().chain(discovery.observed) {
-            self.input(Entry::Observed(observed)).await?;
+            self.input(Entry::Observed(observed))?;
         }
         let catalogue = Catalogue { servers: discovery.servers, tools: discovery.tools, ..Catalogue::default() };
-        self.input(Entry::Catalogue(catalogue)).await?;
+        let catalogue = Arc::new(Entry::Catalogue(catalogue));
+        self.first = Some(Arc::clone(&catalogue));
+        self.input(catalogue)?;
         while self.ending.is_none() {
             match self.woke().await {
                 Woke::Journal(failed) => return Err(Broken::Journal(failed)),
                 Woke::Signal(signal) => {
                     self.signal = Some(signal);
+                    self.end_by();
                     let control = Control {
                         word: "cancel".to_owned(),
                         source: ControlSource::Signal,
                         signal: Some(signal.name().to_owned()),
                         ..Control::default()
                     };
-                    self.input(Entry::Control(control)).await?;
+                    self.input(Entry::Control(control))?;
                 }
                 Woke::Delta(delta) => self.show(delta),
-                Woke::Reply(reply) => self.replied(reply).await?,
-                Woke::Result(result) => self.returned(result).await?,
-                Woke::Report(report) => self.reported(report).await?,
-                Woke::Sink(Some(observed)) => self.input(Entry::Observed(observed)).await?,
+                Woke::Reply(reply) => self.replied(reply)?,
+                Woke::Result(result) => self.returned(result)?,
+                Woke::Report(report) => self.reported(report)?,
+                Woke::Sink(Some(observed)) => self.input(Entry::Observed(observed))?,
                 Woke::Sink(None) => self.sinks = None,
-                Woke::Listed(discovery) => self.listed(discovery).await?,
+                Woke::Listed(discovery) => self.listed(discovery)?,
             }
         }
         Ok(())
     }
 
-    /// Waits for whatever comes first; what is behind a fragment comes after it.
+    /// Waits for whatever comes first; what is behind a fragment comes after it. Where the journal has no room, because the disk or a
+    /// reader is slow, nothing is taken but a signal: what waits is held back, and nothing is lost. A run that is being ended waits for
+    /// no reader.
     async fn woke(&mut self) -> Woke {
-        let failed = self.log.failed();
-        let signalled = self.signal.is_some();
+        let (failed, room) = (self.log.failed(), self.log.room());
+        let (is_signalled, is_ending) = (self.signal.is_some(), self.end_by.is_some());
+        let end_by = self.end_by;
+        let (asking, calling, reports, sinks, listing) =
+            (&mut self.asking, &mut self.calling, &mut self.reports, &mut self.sinks, &mut self.listing);
+        let anything = async {
+            if !is_ending {
+                room.await;
+            }
+            tokio::select! {
+                biased;
+                woke = asked(asking, end_by) => woke,
+                result = called(calling, end_by) => Woke::Result(result),
+                report = received(reports) => Woke::Report(report),
+                observed = received_unbounded(sinks) => Woke::Sink(observed),
+                discovery = listed(listing) => Woke::Listed(discovery),
+            }
+        };
         tokio::select! {
             biased;
             failure = failed => Woke::Journal(failure),
-            signal = self.signals.first(), if !signalled => Woke::Signal(signal),
-            woke = asked(&mut self.asking) => woke,
-            result = called(&mut self.calling) => Woke::Result(result),
-            report = received(&mut self.reports) => Woke::Report(report),
-            observed = received_unbounded(&mut self.sinks) => Woke::Sink(observed),
-            discovery = listed(&mut self.listing) => Woke::Listed(discovery),
+            signal = self.signals.first(), if !is_signalled => Woke::Signal(signal),
+            woke = anything => woke,
         }
     }
 
-    /// Journals an input, lets the engine decide, and carries out what it wants.
-    async fn input(&mut self, entry: Entry) -> Result<(), Broken> {
-        self.room().await?;
+    /// Journals an input, lets the engine decide, and carries out what it wants. Waits for nothing.
+    fn input(&mut self, entry: impl Into<Arc<Entry>>) -> Result<(), FoldError> {
         let ms = self.clock.monotonic_ms();
-        let seq = self.log.append(ms, entry.clone());
-        let effects = self.engine.apply(seq, ms, &entry)?;
-        drop(entry);
-        for effect in effects {
-            self.carry_out(ms, effect).await?;
+        let entry = entry.into();
+        let seq = self.log.append(ms, Arc::clone(&entry));
+        for effect in self.engine.apply(seq, ms, &entry)? {
+            self.carry_out(ms, effect);
         }
         Ok(())
     }
 
-    /// Waits until the journal can take more: a slow reader holds the run back, and loses nothing.
-    async fn room(&mut self) -> Result<(), Broken> {
-        let (room, failed) = (self.log.room(), self.log.failed());
-        tokio::select! {
-            biased;
-            failure = failed => Err(Broken::Journal(failure)),
-            () = room => Ok(()),
-        }
-    }
-
-    async fn carry_out(&mut self, ms: u64, effect: Effect) -> Result<(), Broken> {
+    fn carry_out(&mut self, ms: u64, effect: Effect) {
         match effect {
             Effect::Emit { mut event, repeats } => {
                 self.redactor.event(&mut event);
@@ -284,26 +282,26 @@ impl Driver {
                 if ordinal > 1 {
                     self.begin_listing(self.tools.list_unheard());
                 }
-                self.asking = Some(Asking { ordinal, reply, deltas, cancel, fragments, deadline: None });
+                self.asking = Some(Asking { ordinal, reply, deltas, cancel, fragments });
             }
             Effect::AbortAsk => {
-                if let Some(asking) = &mut self.asking {
+                self.end_by();
+                if let Some(asking) = &self.asking {
                     asking.cancel.cancel();
-                    asking.deadline = Instant::now().checked_add(self.grace);
                 }
             }
             Effect::Dispatch { intent, dispatch } => {
                 self.log.append(ms, Entry::Intent(*intent));
-                self.log.synced().await.map_err(Broken::Journal)?;
                 let cancel = CancellationToken::new();
                 let ordinal = dispatch.ordinal;
-                let result = self.tools.call(*dispatch, cancel.clone());
-                self.calling = Some(Calling { ordinal, result, cancel, deadline: None });
+                let durable = self.log.synced();
+                let result = call(Arc::clone(&self.tools), *dispatch, durable, cancel.clone()).boxed();
+                self.calling = Some(Calling { ordinal, result, cancel });
             }
             Effect::CancelCall => {
-                if let Some(calling) = &mut self.calling {
+                self.end_by();
+                if let Some(calling) = &self.calling {
                     calling.cancel.cancel();
-                    calling.deadline = Instant::now().checked_add(self.grace);
                 }
             }
             Effect::ListAgain => {
@@ -312,7 +310,12 @@ impl Driver {
             }
             Effect::Finish(ending) => self.ending = Some(ending),
         }
-        Ok(())
+    }
+
+    /// When what still resists is given up. The first call decides.
+    fn end_by(&mut self) -> Instant {
+        let now = Instant::now();
+        *self.end_by.get_or_insert_with(|| now.checked_add(self.grace).unwrap_or(now))
     }
 
     fn show(&mut self, delta: Delta) {
@@ -323,7 +326,7 @@ impl Driver {
         }
     }
 
-    async fn replied(&mut self, reply: Option<ModelReply>) -> Result<(), Broken> {
+    fn replied(&mut self, reply: Option<ModelReply>) -> Result<(), FoldError> {
         let Some(mut asking) = self.asking.take() else { return Ok(()) };
         while let Ok(delta) = asking.deltas.try_recv() {
             for event in asking.fragments.read(delta) {
@@ -342,28 +345,28 @@ impl Driver {
             ..ModelReply::default()
         });
         for observed in observed {
-            self.input(Entry::Observed(observed)).await?;
+            self.input(Entry::Observed(observed))?;
         }
         reply.of = asking.ordinal;
         reply.shown = asking.fragments.shown();
-        self.input(Entry::Reply(reply)).await
+        self.input(Entry::Reply(reply))
     }
 
-    async fn returned(&mut self, result: Option<CallResult>) -> Result<(), Broken> {
+    fn returned(&mut self, result: Option<CallResult>) -> Result<(), FoldError> {
         let Some(calling) = self.calling.take() else { return Ok(()) };
         let mut result = result.unwrap_or_else(|| CallResult {
             end: CallEnd::Cancelled,
             exit_code: -1,
-            error: "The call was given up, and its server did not let go in time.".to_owned(),
+            error: "The call was given up, and its server did not let go in time: whether it took effect is unknown.".to_owned(),
             ..CallResult::default()
         });
         result.of = calling.ordinal;
-        self.input(Entry::Result(result)).await
+        self.input(Entry::Result(result))
     }
 
-    async fn reported(&mut self, report: Option<PlaneEvent>) -> Result<(), Broken> {
+    fn reported(&mut self, report: Option<PlaneEvent>) -> Result<(), FoldError> {
         match report {
-            Some(PlaneEvent::Observed(observed)) => self.input(Entry::Observed(observed)).await,
+            Some(PlaneEvent::Observed(observed)) => self.input(Entry::Observed(observed)),
             Some(PlaneEvent::Stale { .. }) => {
                 self.list();
                 Ok(())
@@ -376,6 +379,7 @@ impl Driver {
     }
 
     fn list(&mut self) {
+        self.list_stale = self.listing.is_some();
         let list = self.tools.list().map(Some).boxed();
         self.begin_listing(list);
     }
@@ -387,20 +391,42 @@ impl Driver {
         }
     }
 
-    async fn listed(&mut self, discovery: Option<Discovery>) -> Result<(), Broken> {
+    fn listed(&mut self, discovery: Option<Discovery>) -> Result<(), FoldError> {
         self.listing = None;
+        if self.list_stale {
+            self.list();
+            if discovery.is_none() {
+                // What the engine may wait for is what is listed now.
+                return Ok(());
+            }
+        }
         let wanted = std::mem::take(&mut self.list_wanted);
         let Some(discovery) = discovery else {
             if wanted {
-                return self.input(Entry::Catalogue(Catalogue::default())).await;
+                return self.input(Entry::Catalogue(Catalogue::default()));
             }
             return Ok(());
         };
         for observed in discovery.observed {
-            self.input(Entry::Observed(observed)).await?;
+            self.input(Entry::Observed(observed))?;
         }
-        let (catalogue, differs) = self.known.compare(discovery.servers, discovery.tools);
-        if differs || wanted { self.input(Entry::Catalogue(catalogue)).await } else { Ok(()) }
+        let known = self.known.get_or_insert_with(|| match self.first.take().as_deref() {
+            Some(Entry::Catalogue(first)) => Known::of(&first.tools),
+            _ => Known::default(),
+        });
+        let (catalogue, differs) = known.compare(discovery.servers, discovery.tools);
+        if differs || wanted { self.input(Entry::Catalogue(catalogue)) } else { Ok(()) }
+    }
+
+    /// Gives up whatever is still in flight: nobody takes it any more.
+    fn let_go(&mut self) {
+        if let Some(asking) = self.asking.take() {
+            asking.cancel.cancel();
+        }
+        if let Some(calling) = self.calling.take() {
+            calling.cancel.cancel();
+        }
+        self.listing = None;
     }
 
     /// The journal is gone: what can still be told goes to the sinks only.
@@ -408,12 +434,9 @@ impl Driver {
         let mut notice =
             Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
         self.redactor.event(&mut notice);
-        let ended = self.ending.is_some();
-        let mut events = vec![notice];
-        if !ended {
-            events.push(self.last_words());
-        }
-        self.log.emergency(events);
+        // A run that had ended by then does not come here: the log's writer sees to the ending that it lost.
+        let last = self.last_words();
+        self.log.emergency(vec![notice, last]);
     }
 
     /// The run failed inside: the engine ends it if it still can.
@@ -449,55 +472,13 @@ impl Driver {
             outcome: Outcome::Incomplete,
             steps: self.engine.steps(),
             max_steps: self.engine.max_steps(),
+            usage: self.engine.usage(),
             elapsed_s,
             ..MissionFinished::default()
         })
     }
 }
 
-async fn asked(asking: &mut Option<Asking>) -> Woke {
-    let Some(asking) = asking else { return std::future::pending().await };
-    tokio::select! {
-        biased;
-        Some(delta) = asking.deltas.recv() => Woke::Delta(delta),
-        reply = &mut asking.reply => Woke::Reply(Some(reply)),
-        () = at(asking.deadline) => Woke::Reply(None),
-    }
-}
-
-async fn called(calling: &mut Option<Calling>) -> Option<CallResult> {
-    let Some(calling) = calling else { return std::future::pending().await };
-    tokio::select! {
-        biased;
-        result = &mut calling.result => Some(result),
-        () = at(calling.deadline) => None,
-    }
-}
-
-async fn listed(listing: &mut Option<BoxFuture<'static, Option<Discovery>>>) -> Option<Discovery> {
-    match listing {
-        Some(listing) => listing.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn received<T>(receiver: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
-    match receiver {
-        Some(receiver) => receiver.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn received_unbounded<T>(receiver: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
-    match receiver {
-        Some(receiver) => receiver.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

@@ -51,7 +51,7 @@ impl jsonschema::Retrieve for NothingIsFetched {
 impl Compiled {
     /// The first fault by place, as a sentence; nothing when the arguments fit.
     pub fn fault(&self, arguments: &Value) -> Option<String> {
-        self.fault_of("the arguments", arguments)
+        self.fault_of("the arguments object", arguments)
     }
 
     /// The first fault by place of any value, which is called by this name; nothing when it fits.
@@ -59,13 +59,12 @@ impl Compiled {
         if self.0.is_valid(value) {
             return None;
         }
-        let mut faults: Vec<(String, String)> = self
+        // One at a time: arguments may break a rule in a million places.
+        let (pointer, problem) = self
             .0
             .iter_errors(value)
             .map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance())))
-            .collect();
-        faults.sort();
-        let (pointer, problem) = faults.into_iter().next()?;
+            .min()?;
         let place = if pointer.is_empty() { name.to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
         Some(format!("{place} {problem}"))
     }
@@ -74,9 +73,11 @@ impl Compiled {
 /// What is wrong, with the keyword's limit, never with a library's words.
 fn sentence(kind: &ValidationErrorKind, instance: &Value) -> String {
     use ValidationErrorKind as Kind;
-    match kind {
+    let rule = match kind {
         Kind::Required { property } => format!("lacks the required `{}`", quote(property.as_str().unwrap_or_default())),
-        Kind::Type { kind } => format!("must be of type {}, and is {}", type_words(kind), kind_of(instance)),
+        Kind::Type { kind } => {
+            return format!("must be of type {}, and is {}{}", type_words(kind), kind_of(instance), in_brackets(instance));
+        }
         Kind::Enum { options } => format!("must be one of {}", shown(options)),
         Kind::Constant { expected_value } => format!("must be {}", shown(expected_value)),
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
@@ -103,6 +104,18 @@ fn sentence(kind: &ValidationErrorKind, instance: &Value) -> String {
         Kind::Not { .. } => "has a form that is not allowed".to_owned(),
         Kind::PropertyNames { .. } => "has a field with a name that is not allowed".to_owned(),
         other => format!("breaks the rule `{}` of the schema", other.keyword()),
+    };
+    match instance {
+        Value::Array(_) | Value::Object(_) => rule,
+        scalar => format!("{rule}, and is {}", shown(scalar)),
+    }
+}
+
+/// The value itself, where its kind does not say all and it is short by nature.
+fn in_brackets(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+        scalar => format!(" ({})", shown(scalar)),
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Conversation {
     /// Has absorbed `header` and the first `absorbed` messages.
     hasher: Sha256,
     absorbed: usize,
-    header: String,
+    header: Arc<str>,
 }
 
 /// What an ask adds.
@@ -55,9 +55,10 @@ impl Conversation {
     }
 
     /// Notes that the model is asked now. `header` stands for all of the request that is not a message.
-    pub fn ask(&mut self, header: &str) -> Added {
-        if self.header != header {
-            self.header = header.to_owned();
+    pub fn ask(&mut self, header: &Arc<str>) -> Added {
+        // The same one again is the usual case, and it may be large.
+        if !Arc::ptr_eq(&self.header, header) && self.header != *header {
+            self.header = Arc::clone(header);
             self.restart();
         }
         if self.absorbed == 0 {
@@ -95,18 +96,22 @@ mod tests {
         Message { role, content: text.into(), ..Message::default() }
     }
 
+    fn header() -> Arc<str> {
+        Arc::from("h")
+    }
+
     #[test]
     fn an_ask_journals_only_what_is_new() {
         let mut conversation = Conversation::default();
         conversation.set_first(message(Role::System, "s"));
         conversation.push(message(Role::User, "u"));
-        let first = conversation.ask("h");
+        let first = conversation.ask(&header());
         assert_eq!((first.keeps, first.adds.len()), (None, 2));
         conversation.push(message(Role::Assistant, "a"));
-        let second = conversation.ask("h");
+        let second = conversation.ask(&header());
         assert_eq!((second.keeps, second.adds.len()), (None, 1));
         conversation.set_first(message(Role::System, "s2"));
-        let third = conversation.ask("h");
+        let third = conversation.ask(&header());
         assert_eq!((third.keeps, third.adds.len()), (Some(0), 3));
     }
 
@@ -121,12 +126,12 @@ mod tests {
                 at_once.push(message(Role::User, text));
                 stepwise.push(message(Role::User, text));
                 if ask {
-                    stepwise.ask("h");
+                    stepwise.ask(&header());
                 }
             }
-            prop_assert_eq!(at_once.ask("h").digest, stepwise.ask("h").digest);
+            prop_assert_eq!(at_once.ask(&header()).digest, stepwise.ask(&header()).digest);
             stepwise.push(message(Role::User, "one more"));
-            prop_assert_ne!(at_once.ask("h").digest, stepwise.ask("h").digest);
+            prop_assert_ne!(at_once.ask(&header()).digest, stepwise.ask(&header()).digest);
         }
     }
 }

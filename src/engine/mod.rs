@@ -14,6 +14,8 @@ pub mod reading;
 pub mod request;
 pub mod results;
 pub mod run;
+#[cfg(test)]
+mod run_story;
 pub mod summary;
 pub mod texts;
 pub mod words;

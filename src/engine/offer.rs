@@ -23,21 +23,23 @@ pub struct Offered {
     check: Option<Result<Compiled, String>>,
 }
 
-/// What a change of the plane changed in the offer.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// Full names that joined.
-    pub joined: Vec<String>,
-    /// Full names that left.
-    pub left: Vec<String>,
-    /// Full names whose new definition is not taken up.
-    pub changed: Vec<String>,
+/// A tool whose schema cannot be compiled.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// Why, as a sentence's end.
+    pub problem: String,
+    /// Its server.
+    pub server: String,
+    /// True the first time.
+    pub is_news: bool,
 }
 
 /// All tools on offer.
 #[derive(Debug, Default)]
 pub struct Offer {
     tools: BTreeMap<String, Offered>,
+    /// Those that left: one that comes back does so with the definition it had, or not at all.
+    gone: BTreeMap<String, Offered>,
     /// The manifest's order; without a manifest the order is the names'.
     closed: Option<Vec<String>>,
     names: FunctionNames,
@@ -46,7 +48,7 @@ pub struct Offer {
 impl Offer {
     /// The first offer: all tools, or those that a manifest allows, in its order.
     pub fn new(tools: &[ToolDefinition], closed: Option<Vec<String>>) -> Self {
-        let mut offer = Self { tools: BTreeMap::new(), closed, names: FunctionNames::default() };
+        let mut offer = Self { closed, ..Self::default() };
         offer.names.assign(RESULT_TOOL);
         for definition in tools {
             offer.join(definition);
@@ -57,40 +59,40 @@ impl Offer {
         offer
     }
 
-    fn join(&mut self, definition: &ToolDefinition) -> bool {
+    fn join(&mut self, definition: &ToolDefinition) {
         let name = definition.full_name();
-        if self.closed.as_ref().is_some_and(|closed| !closed.contains(&name)) || self.tools.contains_key(&name) {
-            return false;
+        if self.closed.as_ref().is_none_or(|closed| closed.contains(&name)) {
+            self.tools.entry(name).or_insert_with(|| Offered {
+                definition: Arc::new(definition.clone()),
+                digest: definition_digest(definition),
+                check: None,
+            });
         }
-        let offered = Offered { definition: Arc::new(definition.clone()), digest: definition_digest(definition), check: None };
-        self.tools.insert(name, offered);
-        true
     }
 
-    /// Applies a change: new tools join only where no manifest closes the set, vanished ones leave, a changed definition is not taken up.
-    pub fn apply(&mut self, change: &Catalogue) -> Change {
-        let mut applied = Change::default();
+    /// Applies a change: new tools join only where no manifest closes the set, vanished ones leave, and a changed definition is not taken
+    /// up. Returns the full names of tools whose definition is another one now, each with its server's.
+    pub fn apply(&mut self, change: &Catalogue) -> Vec<(String, String)> {
+        let mut changed = Vec::new();
         for name in &change.removed {
-            if self.tools.remove(name).is_some() {
-                applied.left.push(name.clone());
+            if let Some(tool) = self.tools.remove(name) {
+                self.gone.insert(name.clone(), tool);
             }
         }
-        if self.closed.is_none() {
-            for definition in &change.tools {
-                if self.join(definition) {
-                    let name = definition.full_name();
-                    self.names.assign(&name);
-                    applied.joined.push(name);
-                }
-            }
-        }
-        for definition in &change.changed {
+        for definition in change.tools.iter().chain(&change.changed) {
             let name = definition.full_name();
-            if self.tools.get(&name).is_some_and(|tool| tool.digest != definition_digest(definition)) {
-                applied.changed.push(name);
+            let known = self.tools.get(&name).or_else(|| self.gone.get(&name));
+            match known.map(|tool| tool.digest == definition_digest(definition)) {
+                Some(true) => self.tools.extend(self.gone.remove_entry(&name)),
+                Some(false) => changed.push((name, definition.server.clone())),
+                None if self.closed.is_none() => {
+                    self.join(definition);
+                    self.names.assign(&name);
+                }
+                None => {}
             }
         }
-        applied
+        changed
     }
 
     fn order(&self) -> Vec<String> {
@@ -129,13 +131,14 @@ impl Offer {
     /// What is wrong with arguments: `Err` when the tool's schema cannot be used at all.
     ///
     /// # Errors
-    /// Why the tool cannot be used, as a sentence's end.
-    pub fn fault(&mut self, name: &str, arguments: &Value) -> Result<Option<String>, String> {
+    /// Why the tool cannot be used, and whether that was not known before.
+    pub fn fault(&mut self, name: &str, arguments: &Value) -> Result<Option<String>, Unusable> {
         let Some(tool) = self.tools.get_mut(name) else { return Ok(None) };
+        let is_news = tool.check.is_none();
         let schema = &tool.definition.input_schema;
         match tool.check.get_or_insert_with(|| compile(schema)) {
             Ok(compiled) => Ok(compiled.fault(arguments)),
-            Err(problem) => Err(problem.clone()),
+            Err(problem) => Err(Unusable { problem: problem.clone(), server: tool.definition.server.clone(), is_news }),
         }
     }
 

@@ -47,11 +47,6 @@ impl Results {
         (handle(place), same)
     }
 
-    /// The handle that the next result will get.
-    pub fn next_handle(&self) -> String {
-        handle(self.kept.len())
-    }
-
     /// The result under a handle.
     pub fn get(&self, wanted: &str) -> Option<&Kept> {
         let number: usize = wanted.strip_prefix('r')?.parse().ok()?;

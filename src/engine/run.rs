@@ -1,27 +1,29 @@
 //! A run: state as a fold over the inputs. Every decision is made here and in the two files below, from inputs alone.
 
 mod calls;
+mod frame;
 mod replies;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mission_contract::event::{
-    Arguments, BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, ServerRef, StepStarted, Usage,
+    Arguments, BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, ServerRef, StepStarted, Usage, UsageTotal,
 };
 use mission_contract::log::{
     Ask, Catalogue, Entry, Era, Leg, Message, Observed, Open, Purpose, Role, ServerCondition, ServerState,
 };
 use mission_contract::spec::Protocol;
-use serde_json::{Value, json};
 
+use self::frame::Frame;
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
 use super::offer::Offer;
 use super::reading::Proposed;
-use super::request::{Constraint, FunctionChoice, FunctionDeclaration, ModelRequest};
+use super::request::ModelRequest;
 use super::results::Results;
-use super::words::{self};
+use super::words;
 
 /// An input that does not fit the state: the log is not one that this engine writes.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -74,8 +76,11 @@ struct Pending {
 /// A turn whose calls are being carried out.
 #[derive(Debug, Default)]
 struct Turn {
-    queue: std::collections::VecDeque<Proposed>,
+    queue: VecDeque<Proposed>,
+    /// For the turn's first record.
     usage: Option<Usage>,
+    /// A tool was named that is not offered.
+    unknown: bool,
     /// Added to the last result, for the model.
     remark: Option<String>,
 }
@@ -89,7 +94,7 @@ pub struct Run {
     leg: Leg,
     servers: Vec<ServerState>,
     offer: Offer,
-    functions: Arc<Vec<FunctionDeclaration>>,
+    frame: Frame,
     conversation: Conversation,
     results: Results,
     ledger: Ledger,
@@ -115,7 +120,7 @@ impl Default for Run {
             leg: Leg::default(),
             servers: Vec::new(),
             offer: Offer::default(),
-            functions: Arc::default(),
+            frame: Frame::default(),
             conversation: Conversation::default(),
             results: Results::default(),
             ledger: Ledger::default(),
@@ -182,7 +187,7 @@ impl Run {
         Ok(std::mem::take(&mut self.effects))
     }
 
-    /// Model turns begun so far.
+    /// Model turns that came to their end so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -190,6 +195,11 @@ impl Run {
     /// The ceiling on them; 0 is none.
     pub fn max_steps(&self) -> u64 {
         self.open.spec.limits.steps.unwrap_or(0)
+    }
+
+    /// What the replies cost so far, where any of them said so.
+    pub fn usage(&self) -> Option<UsageTotal> {
+        self.ledger.total()
     }
 
     fn emit(&mut self, event: Event) {
@@ -269,7 +279,7 @@ impl Run {
         let parts = [frame.trim(), texts.protocol.text.trim(), &catalogue, texts.conduct.text.trim()];
         let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         self.conversation.set_first(said(Role::System, &text));
-        self.functions = Arc::new(if self.native() { self.offer.functions() } else { Vec::new() });
+        self.frame = Frame::of(&self.offer, self.open.spec.protocol, &self.open.spec.sampling);
     }
 
     fn next_step(&mut self) {
@@ -287,22 +297,20 @@ impl Run {
         self.emit(Event::StepStarted(StepStarted { index: self.index, catalogue, ..StepStarted::default() }));
         self.asks = self.asks.saturating_add(1);
         let request = self.request();
-        let header = header(&request);
-        let added = self.conversation.ask(&header);
+        let added = self.conversation.ask(&self.frame.header);
         let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };
         self.phase = Phase::Asking { ordinal: self.asks };
         self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.index, request: Box::new(request) });
     }
 
     fn request(&self) -> ModelRequest {
-        let constraint = (!self.native()).then(|| Constraint { name: "decision", schema: Arc::new(decision_schema()) });
         ModelRequest {
             ordinal: self.asks,
             purpose: Purpose::Step,
             messages: self.conversation.messages(),
-            functions: Arc::clone(&self.functions),
-            choice: if self.native() { FunctionChoice::Required } else { FunctionChoice::None },
-            constraint,
+            functions: Arc::clone(&self.frame.functions),
+            choice: self.frame.choice,
+            constraint: self.frame.constraint.clone(),
             sampling: self.open.spec.sampling.clone(),
             stream: self.open.spec.stream,
         }
@@ -310,22 +318,27 @@ impl Run {
 
     /// Applies what the servers changed, at the boundary of a step. True when the offer is another one.
     fn take_up_changes(&mut self) -> bool {
-        let (mut joined, mut left) = (Vec::new(), Vec::new());
-        for catalogue in std::mem::take(&mut self.waiting) {
-            self.servers =
-                if catalogue.servers.is_empty() { std::mem::take(&mut self.servers) } else { catalogue.servers.clone() };
-            let change = self.offer.apply(&catalogue);
-            for name in &change.changed {
-                let detail = format!("The definition of {name} changed; this run goes on with the one it began with.");
-                self.notice(Observed { what: "definition_changed".into(), detail, ..Observed::default() });
-            }
-            joined.extend(change.joined);
-            left.extend(change.left);
+        if self.waiting.is_empty() {
+            return false;
         }
-        if joined.is_empty() && left.is_empty() {
+        let before: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
+        for catalogue in std::mem::take(&mut self.waiting) {
+            if !catalogue.servers.is_empty() {
+                self.servers.clone_from(&catalogue.servers);
+            }
+            for (name, server) in self.offer.apply(&catalogue) {
+                let detail = format!("The definition of {name} changed; this run goes on with the one it began with.");
+                self.notice(Observed { what: "definition_changed".into(), detail, server: Some(server), of: None });
+            }
+        }
+        let after: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
+        if before == after {
             return false;
         }
         self.set_prompt();
+        let shown = |name: &String| if self.native() { self.offer.function(name).to_owned() } else { name.clone() };
+        let joined: Vec<String> = after.difference(&before).map(shown).collect();
+        let left: Vec<String> = before.difference(&after).map(shown).collect();
         self.conversation.push(said(Role::User, &words::plane_change(&joined, &left)));
         true
     }
@@ -396,32 +409,14 @@ fn server_ref(server: &ServerState, tools: u64) -> ServerRef {
     ServerRef { name, transport, state: state.into(), era, version: server.version.clone(), tools }
 }
 
-/// All of a request that is not a message and not the model's name, for its digest.
-fn header(request: &ModelRequest) -> String {
-    let functions: Vec<Value> = request
-        .functions
-        .iter()
-        .map(|function| json!({"name": function.name, "description": function.description, "parameters": function.parameters}))
-        .collect();
-    let constraint = request.constraint.as_ref().map(|constraint| constraint.schema.as_ref().clone());
-    let header = json!({
-        "choice": format!("{:?}", request.choice),
-        "constraint": constraint,
-        "functions": functions,
-        "sampling": request.sampling,
-    });
-    mission_contract::canonical::of_value(&header)
-}
-
-/// The shape of a reply of the `json` protocol.
-fn decision_schema() -> Value {
-    json!({"anyOf": [
-        {"type": "object", "properties": {"tool": {"type": "string"}, "arguments": {"type": "object"}}, "required": ["tool", "arguments"]},
-        {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-    ]})
-}
-
 /// Milliseconds as seconds with three decimals.
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
+
+#[cfg(test)]
+mod any_input_tests;
+#[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
+mod replies_tests;

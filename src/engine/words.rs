@@ -49,14 +49,19 @@ pub fn arguments_not_object(tool: &str, kind: &str) -> String {
 
 /// Arguments that cannot be taken as they stand.
 pub fn arguments_unreadable(tool: &str, pointer: &str, problem: &str) -> String {
-    let place = if pointer.is_empty() { "they".to_owned() } else { format!("the value at `{pointer}`") };
-    format!(
-        "`{tool}` was not called: in its arguments, {place} cannot be taken: {problem}. Correct that and send the call again."
-    )
+    let place = if pointer.is_empty() {
+        "its arguments".to_owned()
+    } else {
+        format!("the value at `{}` in its arguments", quote(pointer))
+    };
+    format!("`{tool}` was not called: {place} cannot be taken: {}. Correct that and send the call again.", quote(problem))
 }
 
 /// A tool that is not offered.
 pub fn unknown_tool(name: &str, offered: &[&str], near: Option<&str>) -> String {
+    if name.is_empty() {
+        return format!("Your call names no tool. Offered are: {}.", quoted_list(offered));
+    }
     let hint = near.map_or_else(String::new, |near| format!(" Its exact name here is `{near}`: use that spelling."));
     format!("There is no tool `{}`.{hint} Offered are: {}.", quote(name), quoted_list(offered))
 }
@@ -111,7 +116,7 @@ pub fn not_run(names: &[&str]) -> String {
 
 /// A call that was not made because the run ends.
 pub fn stopped_before_call(tool: &str, why: &str) -> String {
-    format!("`{tool}` was proposed and not called: {why}.")
+    format!("`{}` was proposed and not called: {why}.", quote(tool))
 }
 
 /// Heading of a result that came back well.
@@ -124,11 +129,15 @@ pub const NO_OUTPUT: &str = "(no output)";
 
 /// A result that says the call failed.
 pub fn failed_result(tool: &str, exit_code: i64, body: &str) -> String {
+    let body = if body.trim().is_empty() { NO_OUTPUT } else { body };
     format!("{tool} failed (exit code {exit_code}):\n{body}\nDo not send the same call again unchanged.")
 }
 
-/// What is added where a call's effect is unknown.
-pub const EFFECT_UNKNOWN: &str = "Whether it took effect is unknown. It is not repeated by itself.";
+/// Why a call was not made any more.
+pub const CANCELLED: &str = "the run was cancelled";
+
+/// Stands where a call did not come to its end and nobody said why.
+pub const EFFECT_UNKNOWN: &str = "The call did not come to its end: whether it took effect is unknown, and it is not repeated.";
 
 /// A result that is the same as an earlier one.
 pub fn repeated_result(tool: &str, handle: &str) -> String {
@@ -148,9 +157,14 @@ pub fn truncation(handle: &str, head: usize, tail: usize, total: usize) -> Strin
 
 /// The tools on offer changed.
 pub fn plane_change(joined: &[String], left: &[String]) -> String {
-    let mut changes: Vec<String> = joined.iter().map(|name| format!("+{name}")).collect();
-    changes.extend(left.iter().map(|name| format!("-{name}")));
-    format!("The catalogue changed: {}. The list above is up to date.", changes.join(", "))
+    let limit = usize::try_from(NAMES_LISTED).unwrap_or(usize::MAX);
+    let changes = joined.iter().map(|name| format!("+{name}")).chain(left.iter().map(|name| format!("-{name}")));
+    let mut list = changes.take(limit).collect::<Vec<_>>().join(", ");
+    let rest = joined.len().saturating_add(left.len()).saturating_sub(limit);
+    if rest > 0 {
+        list.push_str(&format!(" and {rest} more"));
+    }
+    format!("The catalogue changed: {list}. The list above is up to date.")
 }
 
 /// The catalogue's placeholder when nothing is on offer.

@@ -66,6 +66,10 @@ pub enum JournalError {
 impl JournalError {
     /// Puts what the system said about a path into words.
     pub(super) fn place(path: &Path, source: io::Error) -> Self {
+        if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+            let (problem, fix) = ("too many files are open", "raise the limit on open files (ulimit -n)");
+            return Self::Place { path: path.to_path_buf(), problem, fix, source };
+        }
         let (problem, fix) = match source.kind() {
             io::ErrorKind::PermissionDenied => {
                 ("it may not be written to", "run where you may write, or set MISSION_RUNS to such a folder or to `none`")

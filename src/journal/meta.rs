@@ -53,7 +53,7 @@ impl RunMeta {
     pub(super) fn note_entry(&mut self, entry: &Entry) {
         match entry {
             Entry::Open(open) => {
-                let bound = usize::try_from(limits::META_OBJECTIVE_CHARS).unwrap_or(usize::MAX);
+                let bound = limits::size(limits::META_OBJECTIVE_CHARACTERS);
                 self.objective = open.spec.objective.chars().take(bound).collect();
                 self.provider.clone_from(&open.spec.provider);
                 self.model.clone_from(&open.spec.model);

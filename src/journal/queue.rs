@@ -1,7 +1,7 @@
 //! What waits to be written: from the driver's task to the writer's thread.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use mission_contract::event::Event;
@@ -15,7 +15,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) enum Job {
     /// A line of the log.
-    Entry { envelope: Envelope, entry: Entry },
+    Entry { envelope: Envelope, entry: Arc<Entry> },
     /// A line of the log that goes to the sinks once it is durable.
     Record {
         envelope: Envelope,
@@ -113,7 +113,7 @@ impl Queue {
 
     /// Waits for something, and takes out all that is there up to a bound; nothing when all is over.
     pub(super) fn take(&self) -> Option<Group> {
-        let bound = usize::try_from(limits::JOURNAL_GROUP_BYTES).unwrap_or(usize::MAX);
+        let bound = limits::size(limits::JOURNAL_GROUP_BYTES);
         let mut state = self
             .more
             .wait_while(self.state(), |state| state.jobs.is_empty() && !state.over)

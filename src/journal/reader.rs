@@ -245,7 +245,7 @@ fn group_in(bytes: &[u8]) -> Option<u64> {
     if !bytes.ends_with(b"\n") {
         return None;
     }
-    let merged = memchr::memmem::rfind_iter(bytes, LINE_START).take(MERGED_LINES);
+    let merged = memchr::memmem::rfind_iter(bytes, LINE_START).take(limits::size(limits::JOURNAL_MERGED_LINES));
     std::iter::once(0)
         .chain(merged)
         .filter_map(|start| match parse_line(bytes.get(start..)?) {
@@ -254,9 +254,6 @@ fn group_in(bytes: &[u8]) -> Option<u64> {
         })
         .max()
 }
-
-/// Beginnings of a line that are looked at within one: a lost newline makes two.
-const MERGED_LINES: usize = 4;
 
 /// Reads a file from a place on, whatever its own position is.
 pub(super) struct ReadFrom<'f> {

@@ -146,10 +146,10 @@ impl RunLog {
         Envelope { seq, at: self.clock.utc(), ms }
     }
 
-    /// Appends a line, and returns its number. `ms` is the run's work time.
-    pub fn append(&mut self, ms: u64, entry: Entry) -> u64 {
+    /// Appends a line, and returns its number. `ms` is the run's work time. An entry that is shared is not copied.
+    pub fn append(&mut self, ms: u64, entry: impl Into<Arc<Entry>>) -> u64 {
         let envelope = self.envelope(ms);
-        self.queue.push(Job::Entry { envelope, entry });
+        self.queue.push(Job::Entry { envelope, entry: entry.into() });
         envelope.seq
     }
 

@@ -194,6 +194,34 @@ async fn a_failed_journal_says_so_at_once_and_delivers_nothing_but_the_emergency
 }
 
 #[tokio::test]
+async fn an_ending_that_was_lost_with_the_journal_is_told_all_the_same() {
+    let full = || File::options().read(true).append(true).open("/dev/full").unwrap();
+    // The run had ended by the time its journal failed: nobody but the writer knows that nothing of it went out.
+    let (sink, delivered) = collector();
+    let mut log = over(full(), vec![sink]);
+    log.append(0, open());
+    log.record(0, finished(), None);
+    assert!(log.close(GRACE).await.failed.is_some());
+    let told: Vec<String> = delivered.iter().collect();
+    let incomplete = Event::MissionFinished(MissionFinished { outcome: Outcome::Incomplete, steps: 2, ..Default::default() });
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("\"code\":\"journal_failed\"") && told[0].contains("No space left"), "{told:?}");
+    assert_eq!(told[1], incomplete.to_line());
+    // Whoever noticed in time has said so already, or has said all of it.
+    for (emergency, whole) in [
+        (vec![notice("failed")], [notice("failed"), incomplete]),
+        (vec![notice("failed"), finished()], [notice("failed"), finished()]),
+    ] {
+        let (sink, delivered) = collector();
+        let mut log = over(full(), vec![sink]);
+        log.record(0, finished(), None);
+        log.emergency(emergency);
+        log.close(GRACE).await;
+        assert_eq!(delivered.iter().collect::<Vec<_>>(), whole.map(|event| event.to_line()));
+    }
+}
+
+#[tokio::test]
 async fn a_sync_that_fails_loses_what_was_written() {
     // A pipe takes the bytes and cannot be synced.
     let (reader, writer) = nix::unistd::pipe().unwrap();

@@ -89,8 +89,15 @@ impl RunStore {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             match std::fs::metadata(path) {
                 Ok(facts) if facts.is_dir() => {
-                    return access(path, AccessFlags::W_OK | AccessFlags::X_OK)
-                        .map_err(|errno| JournalError::place(path, errno.into()));
+                    access(path, AccessFlags::W_OK | AccessFlags::X_OK)
+                        .map_err(|errno| JournalError::place(path, errno.into()))?;
+                    // A folder is opened to be synced.
+                    return access(path, AccessFlags::R_OK).map_err(|errno| JournalError::Place {
+                        path: path.to_path_buf(),
+                        problem: "it may not be read, so that nothing made in it could be made durable",
+                        fix: "run where you may read and write, or set MISSION_RUNS to such a folder or to `none`",
+                        source: errno.into(),
+                    });
                 }
                 Ok(_) => return Err(JournalError::place(path, io::ErrorKind::NotADirectory.into())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

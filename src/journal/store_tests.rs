@@ -131,6 +131,12 @@ fn what_is_in_the_way_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn too_many_open_files_are_not_the_folder_s_fault() {
+    let error = JournalError::place(Path::new("runs"), io::Error::from_raw_os_error(libc::EMFILE));
+    assert!(error.to_string().contains("raise the limit on open files"), "{error}");
+}
+
+#[test]
 fn a_run_that_is_not_kept_makes_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     let store = RunStore::of(Some("none"), folder.path());

@@ -17,7 +17,7 @@ pub(super) fn of_entry(entry: &Entry) -> usize {
         Entry::Result(result) => sum([
             text(&result.text),
             result.error.len(),
-            result.structured.as_ref().map_or(0, value),
+            result.structured.as_deref().map_or(0, value),
             sum(result.blocks.iter().map(value)),
         ]),
         Entry::Catalogue(catalogue) => sum(catalogue.tools.iter().chain(&catalogue.changed).map(|tool| {

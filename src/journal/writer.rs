@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mission_contract::event::{Event, ToolResult};
+use mission_contract::event::{Event, MissionFinished, Notice, Outcome, ToolResult};
 use mission_contract::line::LineWriter;
 use mission_contract::log::Entry;
 use mission_contract::text::{DEDUPLICATED_BYTES, Text};
@@ -45,6 +45,10 @@ pub(super) struct Writer {
     /// Lines that are not given to the file yet.
     buffer: Vec<u8>,
     failed: bool,
+    /// The run's own ending, from the moment it is to be written until the sinks have one.
+    ending: Option<MissionFinished>,
+    /// The sinks were told that the journal failed.
+    told: bool,
     kept: Option<Kept>,
     meta: RunMeta,
     unsynced: Vec<PathBuf>,
@@ -115,6 +119,8 @@ impl Writer {
             seq,
             buffer: Vec::new(),
             failed: false,
+            ending: None,
+            told: false,
             kept,
             meta,
             unsynced: held.unsynced,
@@ -149,6 +155,7 @@ impl Writer {
             // A mark that stays behind is found and removed by a later start.
             let _ = std::fs::remove_file(&kept.marker);
         }
+        self.end_all_the_same();
         for sink in &mut self.sinks {
             sink.finish();
         }
@@ -184,7 +191,10 @@ impl Writer {
             match out {
                 Outgoing::Record(delivery) if !self.failed => self.hand_out(&delivery),
                 Outgoing::Fragment(event) if !self.failed => self.deliver(*event),
-                Outgoing::Emergency(events) => events.into_iter().for_each(|event| self.deliver(event)),
+                Outgoing::Emergency(events) => {
+                    self.told = true;
+                    events.into_iter().for_each(|event| self.deliver(event));
+                }
                 // Never shown, as it is lost.
                 Outgoing::Record(_) | Outgoing::Fragment(_) => {}
             }
@@ -193,6 +203,9 @@ impl Writer {
 
     /// Writes a record. In the log a large text that a `result` holds already is a pointer to it.
     fn record(&mut self, group: u64, envelope: Envelope, mut event: Event, repeats: Option<u64>) -> Option<Delivery> {
+        if let Event::MissionFinished(finished) = &event {
+            self.ending = Some(finished.clone());
+        }
         if self.failed {
             return None;
         }
@@ -236,7 +249,7 @@ impl Writer {
             Ok(()) => self.seq = seq,
             Err(problem) => return self.fail(&format!("line {seq} could not be written ({problem})")),
         }
-        let bound = usize::try_from(limits::JOURNAL_WRITE_BYTES).unwrap_or(usize::MAX);
+        let bound = limits::size(limits::JOURNAL_WRITE_BYTES);
         if self.buffer.len() >= bound {
             self.write();
             self.buffer.shrink_to(bound);
@@ -278,11 +291,29 @@ impl Writer {
         self.progress.send_modify(|progress| progress.failed = Some(failed));
     }
 
+    /// A run that ended and whose ending was lost with the journal says so to the sinks all the same: what it had come to is
+    /// not durable, so it is `incomplete`.
+    fn end_all_the_same(&mut self) {
+        let Some(lost) = self.ending.take() else { return };
+        let failed = self.progress.borrow().failed.clone();
+        let Some(failed) = failed else { return };
+        if !self.told {
+            // Without the path: nothing here redacts.
+            let detail = format!("the journal failed at the run's end: {}; what was not durable is lost", failed.detail);
+            self.deliver(Event::Notice(Notice { code: "journal_failed".to_owned(), detail, ..Notice::default() }));
+        }
+        let ending = MissionFinished { outcome: Outcome::Incomplete, budget: None, log_head: None, ..lost };
+        self.deliver(Event::MissionFinished(ending));
+    }
+
     fn deliver(&mut self, event: Event) {
         self.hand_out(&Delivery::new(Arc::new(event)));
     }
 
     fn hand_out(&mut self, delivery: &Delivery) {
+        if matches!(*delivery.event, Event::MissionFinished(_)) {
+            self.ending = None;
+        }
         for sink in &mut self.sinks {
             sink.deliver(delivery);
         }

@@ -129,7 +129,7 @@ fn message(value: &Value) -> Option<String> {
 
 /// White space and control characters become single blanks, and what is too long is cut.
 pub fn one_line(text: &str) -> String {
-    let limit = usize::try_from(MODEL_ERROR_CHARACTERS).unwrap_or(usize::MAX);
+    let limit = crate::limits::size(MODEL_ERROR_CHARACTERS);
     let mut line = String::new();
     let mut characters: usize = 0;
     let mut is_gap = false;

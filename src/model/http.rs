@@ -242,7 +242,7 @@ pub fn status_text(status: StatusCode) -> String {
 
 /// The beginning of a body, as far as it comes soon.
 async fn beginning(mut response: Response) -> String {
-    let limit = usize::try_from(MODEL_ERROR_BODY_BYTES).unwrap_or(usize::MAX);
+    let limit = crate::limits::size(MODEL_ERROR_BODY_BYTES);
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {

@@ -6,6 +6,8 @@
 mod calls;
 pub mod endpoint;
 pub mod failure;
+#[cfg(test)]
+mod for_tests;
 mod http;
 mod json_text;
 #[cfg(test)]

@@ -298,7 +298,7 @@ impl Reading {
         };
         Self {
             form: if kind.starts_with("text/html") { Form::Page } else { Form::Unknown },
-            splitter: SseSplitter::new(usize::try_from(MODEL_EVENT_BYTES).unwrap_or(usize::MAX)),
+            splitter: SseSplitter::new(crate::limits::size(MODEL_EVENT_BYTES)),
             fold: ReplyFold::default(),
             whole: Vec::new(),
             read: 0,

@@ -6,13 +6,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mission_contract::log::{ConstraintKind, Message, Purpose, ReplyEnd, Role};
+use mission_contract::log::{ConstraintKind, Purpose, ReplyEnd, Role};
 use mission_contract::spec::Sampling;
 use serde_json::json;
 use tokio::sync::mpsc::channel;
 use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Endpoint;
+use super::for_tests::{ask, message};
 use super::model_server::*;
 use super::openai::{OpenAiBackend, OpenAiKind, OpenAiSettings};
 use super::{Delta, FailureKind, ModelBackend, ModelError, ModelReply, Secret};
@@ -31,10 +32,6 @@ fn settings(base: &str) -> OpenAiSettings {
 
 async fn backend(server: &ModelServer) -> OpenAiBackend {
     OpenAiBackend::connect(settings(&server.base_url())).await.unwrap()
-}
-
-fn message(role: Role, text: &str) -> Arc<Message> {
-    Arc::new(Message { role, content: text.into(), ..Message::default() })
 }
 
 fn request(stream: bool) -> ModelRequest {
@@ -61,19 +58,6 @@ fn native(stream: bool) -> ModelRequest {
         choice: FunctionChoice::Required,
         ..request(stream)
     }
-}
-
-async fn ask(backend: &OpenAiBackend, request: ModelRequest) -> (ModelReply, Vec<Delta>) {
-    // One place only: a reader that does not keep up slows the reply and loses nothing.
-    let (sender, mut receiver) = channel(1);
-    let collect = async {
-        let mut deltas = Vec::new();
-        while let Some(delta) = receiver.recv().await {
-            deltas.push(delta);
-        }
-        deltas
-    };
-    tokio::join!(backend.ask(request, sender, CancellationToken::new()), collect)
 }
 
 async fn detail(server: &ModelServer) -> (String, Option<FailureKind>) {

@@ -29,7 +29,6 @@
 //! elements, members or characters. A string of `arguments` that is nothing but one placeholder becomes the value itself; elsewhere a value that is no
 //! string is written as JSON.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -39,6 +38,7 @@ use serde_json::{Map, Value};
 use super::settings::ModelError;
 use super::template;
 use crate::limits::{SCRIPT_BYTES, SCRIPT_DELAY_MS};
+use crate::sys::files::open_regular;
 
 /// A script.
 #[derive(Clone, Debug, Deserialize)]
@@ -111,7 +111,7 @@ impl Script {
         let name = file.display().to_string();
         let at = |place: String, problem: String| ModelError::Script { file: name.clone(), place, problem };
         let mut text = String::new();
-        File::open(file)
+        open_regular(file)
             .and_then(|open| open.take(SCRIPT_BYTES.saturating_add(1)).read_to_string(&mut text))
             .map_err(|error| at(String::new(), format!("cannot be read ({error}): name a JSON file with --script")))?;
         if text.len() as u64 > SCRIPT_BYTES {
@@ -125,6 +125,10 @@ impl Script {
     /// # Errors
     /// See [`Script::read`].
     pub fn parse(text: &str) -> Result<Self, (String, String)> {
+        if !text.trim_start().starts_with('{') {
+            let problem = "has to be a JSON object: {\"steps\": [...]}";
+            return Err((", line 1, column 1".to_owned(), problem.to_owned()));
+        }
         let script: Script = serde_json::from_str(text).map_err(|error| {
             let place = format!(", line {}, column {}", error.line(), error.column());
             let words = error.to_string();
@@ -206,6 +210,7 @@ mod tests {
     #[test]
     fn a_script_that_cannot_be_played_says_where_and_why() {
         insta::assert_snapshot!(refused("{\"steps\": [\n  {\"anwser\": \"x\"}]}"), @"demo.json, line 2, column 11: unknown field `anwser`, expected one of `answer`, `calls`, `text`, `raw`, `fail`, `delay_ms`, `fragment_bytes`, `fragment_ms`, `usage`, `finish`, `cut`, `stall`");
+        insta::assert_snapshot!(refused("[]"), @"demo.json, line 1, column 1: has to be a JSON object: {\"steps\": [...]}");
         insta::assert_snapshot!(refused("{\"steps\": [}"), @"demo.json, line 1, column 12: expected value");
         insta::assert_snapshot!(refused(r#"{"steps": []}"#), @"demo.json: has no `steps`: list at least one reply");
         insta::assert_snapshot!(refused(r#"{"steps": [{"answer": "a"}, {"delay_ms": 3}]}"#), @"demo.json, step 2: says nothing: give it one of `answer`, `calls`, `text`, `raw`, `fail` or `stall`");
@@ -219,5 +224,16 @@ mod tests {
     fn a_file_that_is_not_there_is_named() {
         let error = Script::read(Path::new("no-such-script.json")).unwrap_err().to_string();
         assert!(error.starts_with("the script no-such-script.json: cannot be read ("), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_would_be_waited_for_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for file in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+            let error = Script::read(file).unwrap_err().to_string();
+            assert!(error.contains("cannot be read (it is no regular file)"), "{error}");
+        }
     }
 }

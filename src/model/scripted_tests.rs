@@ -10,17 +10,14 @@ use serde_json::json;
 use tokio::sync::mpsc::channel;
 use tokio_util::sync::CancellationToken;
 
+use super::for_tests::{ask, message};
 use super::script::Script;
 use super::scripted::ScriptedBackend;
-use super::{Delta, FailureKind, ModelBackend, ModelReply};
+use super::{Delta, FailureKind, ModelBackend};
 use crate::engine::request::{Constraint, FunctionChoice, FunctionDeclaration, ModelRequest};
 
 fn backend(script: &serde_json::Value) -> ScriptedBackend {
     ScriptedBackend::new(Script::parse(&script.to_string()).unwrap(), "demos/demo.json", None)
-}
-
-fn message(role: Role, text: &str) -> Arc<Message> {
-    Arc::new(Message { role, content: text.into(), ..Message::default() })
 }
 
 const CATALOGUE: &str = "Tools:\n- shop.search: finds things {query}\n- shop.read: reads one\n- notes.search_notes: notes\n";
@@ -84,18 +81,6 @@ impl Talk {
         shown.retain(|piece| !piece.is_empty());
         shown.join("\n")
     }
-}
-
-async fn ask(backend: &ScriptedBackend, request: ModelRequest) -> (ModelReply, Vec<Delta>) {
-    let (sender, mut receiver) = channel(1);
-    let collect = async {
-        let mut deltas = Vec::new();
-        while let Some(delta) = receiver.recv().await {
-            deltas.push(delta);
-        }
-        deltas
-    };
-    tokio::join!(backend.ask(request, sender, CancellationToken::new()), collect)
 }
 
 fn demo() -> serde_json::Value {

@@ -191,7 +191,7 @@ fn forms(value: &str) -> Vec<String> {
     let value = value.trim();
     let characters = u64::try_from(value.chars().count()).unwrap_or(u64::MAX);
     // `<redacted>` and its like stand where somebody removed a value: they are none.
-    if characters < limits::SECRET_CHARS || PLACEHOLDER_START.contains(value) || value == "<redacted>" {
+    if characters < limits::SECRET_CHARACTERS || PLACEHOLDER_START.contains(value) || value == "<redacted>" {
         return Vec::new();
     }
     let mut forms = vec![value.to_owned()];

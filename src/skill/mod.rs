@@ -170,7 +170,7 @@ fn tools(key: &Placed, entries: &[Placed], problems: &mut Vec<Problem>) -> Vec<A
 }
 
 fn name_problem(name: &str) -> Option<String> {
-    let longest = usize::try_from(limits::SKILL_NAME_CHARACTERS).unwrap_or(usize::MAX);
+    let longest = limits::size(limits::SKILL_NAME_CHARACTERS);
     let what = if name.trim().is_empty() {
         "is empty; give the skill a name"
     } else if name.trim() != name {
@@ -189,7 +189,7 @@ fn name_problem(name: &str) -> Option<String> {
 }
 
 fn not_understood(key: &str) -> String {
-    let shown: String = key.escape_debug().take(SHOWN_CHARACTERS).collect();
+    let shown: String = key.escape_debug().take(limits::size(limits::SKILL_KEY_CHARACTERS)).collect();
     let hint = match key {
         "allowed-tools" => "; the tools are listed under `allowed_tools`",
         "skill_id" => "; the name stands under `name`",
@@ -197,9 +197,6 @@ fn not_understood(key: &str) -> String {
     };
     format!("the key `{shown}` is not supported by this build yet{hint}")
 }
-
-/// Most characters of a key that a refusal repeats.
-const SHOWN_CHARACTERS: usize = 80;
 
 fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
     let front = String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default());

@@ -19,7 +19,7 @@ fn say_on(stderr: BorrowedFd<'_>, redactor: &Redactor, sentence: &str) {
     let mut line = String::from("mission: ");
     line.push_str(&visible::one_line(&redactor.text(sentence)));
     // A pipe with room at all takes this much at once: no reader can hold us up in the middle.
-    let bound = usize::try_from(limits::DIAGNOSTIC_BYTES).unwrap_or(usize::MAX);
+    let bound = limits::size(limits::DIAGNOSTIC_BYTES);
     line.truncate(line.floor_char_boundary(bound));
     line.push('\n');
     let wait = PollTimeout::try_from(limits::DIAGNOSTIC_WAIT_MS).unwrap_or(PollTimeout::ZERO);

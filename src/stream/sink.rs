@@ -15,6 +15,8 @@ pub struct SinkGone {
     pub name: String,
     /// Why nothing can be written to it.
     pub detail: String,
+    /// True when its reader went away, and knows; false when nobody knows but us.
+    pub by_reader: bool,
 }
 
 impl std::fmt::Display for SinkGone {
@@ -39,9 +41,10 @@ impl LineSink {
         let writer = Arc::clone(&queue);
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             if let Err(error) = write_all(&writer, &output.descriptor) {
+                // Told before the run is let go: it may be about to end.
+                let name = QueueValve::new(Arc::clone(&writer)).name().to_owned();
+                on_gone(SinkGone { name, detail: describe(&error), by_reader: is_by_reader(&error) });
                 writer.switch_off();
-                let name = QueueValve::new(writer).name().to_owned();
-                on_gone(SinkGone { name, detail: describe(&error) });
             }
         })?;
         Ok(Self { queue })
@@ -71,7 +74,7 @@ impl Drop for LineSink {
 
 /// Writes whole lines until all is over. What is there already goes out with one call, up to a bound.
 fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
-    let bound = usize::try_from(limits::SINK_WRITE_BYTES).unwrap_or(usize::MAX);
+    let bound = limits::size(limits::SINK_WRITE_BYTES);
     let mut bytes = Vec::new();
     while let Some(first) = queue.pop(true) {
         let mut next = Some(first);
@@ -93,9 +96,13 @@ fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
     Ok(())
 }
 
+fn is_by_reader(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset)
+}
+
 fn describe(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => "its reader went away".to_owned(),
+        _ if is_by_reader(error) => "its reader went away".to_owned(),
         std::io::ErrorKind::StorageFull => "its disk is full".to_owned(),
         _ => format!("it cannot be written ({error})"),
     }

@@ -51,7 +51,7 @@ fn a_slow_reader_makes_the_run_wait_and_loses_nothing() {
 #[test]
 fn a_record_larger_than_the_queue_goes_through_whole() {
     let (reader, writer) = nix::unistd::pipe().unwrap();
-    let size = usize::try_from(limits::SINK_QUEUE_BYTES).unwrap() * 2;
+    let size = limits::size(limits::SINK_QUEUE_BYTES) * 2;
     let run = std::thread::spawn(move || {
         let mut sink = LineSink::start(output(writer), |_| ()).unwrap();
         for delivery in [notice(1), notice(size), notice(2), notice(size)] {
@@ -78,7 +78,10 @@ fn a_reader_that_goes_away_is_told_once_and_the_run_goes_on() {
         sink.deliver(&fragment(part));
     }
     sink.finish();
-    assert_eq!(gone.recv().unwrap(), SinkGone { name: "fd:3".to_owned(), detail: "its reader went away".to_owned() });
+    assert_eq!(
+        gone.recv().unwrap(),
+        SinkGone { name: "fd:3".to_owned(), detail: "its reader went away".to_owned(), by_reader: true }
+    );
     assert!(gone.recv().is_err(), "said once");
 }
 

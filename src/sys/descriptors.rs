@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::standard;
 use crate::limits;
 
 /// Why a descriptor or a path cannot be used: what, where, and the fix. Every one is a refusal at the door.
@@ -110,16 +111,27 @@ pub enum Target {
     Path(PathBuf),
 }
 
-/// Reads `-|fd:N|PATH` as it is typed behind a flag that is written to; opens nothing.
+/// Reads `-|fd:N|PATH` as it is typed behind a flag that is written to; opens nothing. A path that is another name of a
+/// descriptor of this process (`/dev/stdout`, `/dev/fd/N`) is that descriptor.
 pub fn parse_output(flag: &str, word: &str) -> Result<Target, DescriptorError> {
     let form = |problem| DescriptorError::Form { flag: flag.to_owned(), word: word.to_owned(), problem };
-    if word == "-" {
-        return Ok(Target::Standard);
-    }
-    if word.trim().is_empty() {
-        return Err(form("it is empty"));
-    }
-    let Some(digits) = word.strip_prefix("fd:") else { return Ok(Target::Path(PathBuf::from(word))) };
+    let trimmed = word.trim();
+    let digits = match trimmed {
+        "" => return Err(form("it is empty")),
+        "-" | "/dev/stdout" => return Ok(Target::Standard),
+        "/dev/stdin" => "0",
+        "/dev/stderr" => "2",
+        _ => {
+            let folders = ["fd:", "/dev/fd/", "/proc/self/fd/"];
+            match folders.into_iter().find_map(|folder| trimmed.strip_prefix(folder)) {
+                Some(digits) => digits,
+                None if trimmed.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("fd:")) => {
+                    return Err(form("a descriptor is written `fd:` and its number (a file of that name is `./FD:…`)"));
+                }
+                None => return Ok(Target::Path(PathBuf::from(word))),
+            }
+        }
+    };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(form("behind `fd:` stands a number (a file of that name is `./fd:…`)"));
     }
@@ -140,7 +152,7 @@ pub struct Output {
     pub name: String,
     /// The descriptor; ours alone.
     pub descriptor: OwnedFd,
-    /// True for standard output: the console is silent then.
+    /// True for standard output, whatever it was called by, and for the file or pipe behind it: the console is silent then.
     pub standard: bool,
 }
 
@@ -156,7 +168,8 @@ impl Inherited {
     /// Looks at what is open, and closes all of it above 2 to children. To be called first thing in `main`: what is opened
     /// later by ourselves must not pass for something that we were given.
     pub fn guard() -> Self {
-        let open: BTreeSet<RawFd> = open_descriptors().into_iter().filter(|number| close_on_exec(*number)).collect();
+        let open = open_descriptors().into_iter().filter(|number| close_on_exec(*number) && !standard::was_closed(*number));
+        let open: BTreeSet<RawFd> = open.collect();
         Self { open, taken: BTreeMap::new(), files: BTreeMap::new() }
     }
 
@@ -165,6 +178,7 @@ impl Inherited {
         let target = parse_output(flag, word)?;
         let descriptor = match &target {
             Target::Standard => {
+                self.inspect(flag, word, 1)?;
                 self.take(flag, word, 1)?;
                 io::stdout()
                     .as_fd()
@@ -174,7 +188,15 @@ impl Inherited {
             Target::Descriptor(number) => self.adopt(flag, word, *number)?,
             Target::Path(path) => self.open_path(flag, word, path)?,
         };
-        Ok(Output { name: word.to_owned(), descriptor, standard: target == Target::Standard })
+        let standard = target == Target::Standard || self.is_behind_standard(&descriptor);
+        Ok(Output { name: word.to_owned(), descriptor, standard })
+    }
+
+    /// Whether something is the very file, pipe, socket or terminal that standard output is.
+    fn is_behind_standard(&self, descriptor: &OwnedFd) -> bool {
+        let identity = |facts: nix::sys::stat::FileStat| (facts.st_dev, facts.st_ino, facts.st_rdev);
+        let (here, there) = (nix::sys::stat::fstat(descriptor), nix::sys::stat::fstat(io::stdout()));
+        self.open.contains(&1) && matches!((here, there), (Ok(here), Ok(there)) if identity(here) == identity(there))
     }
 
     fn take(&mut self, flag: &str, word: &str, number: RawFd) -> Result<(), DescriptorError> {
@@ -188,6 +210,13 @@ impl Inherited {
     }
 
     fn adopt(&mut self, flag: &str, word: &str, number: RawFd) -> Result<OwnedFd, DescriptorError> {
+        self.inspect(flag, word, number)?;
+        self.take(flag, word, number)?;
+        Ok(own(number))
+    }
+
+    /// Whether a descriptor was given to us and can be written to.
+    fn inspect(&self, flag: &str, word: &str, number: RawFd) -> Result<(), DescriptorError> {
         if !self.open.contains(&number) {
             return Err(DescriptorError::Closed { flag: flag.to_owned(), number });
         }
@@ -202,8 +231,7 @@ impl Inherited {
         if status & OFlag::O_ACCMODE == OFlag::O_RDONLY || status.contains(OFlag::O_PATH) {
             return Err(DescriptorError::ReadOnly { flag: flag.to_owned(), number });
         }
-        self.take(flag, word, number)?;
-        Ok(own(number))
+        Ok(())
     }
 
     fn open_path(&mut self, flag: &str, word: &str, path: &Path) -> Result<OwnedFd, DescriptorError> {

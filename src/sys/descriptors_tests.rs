@@ -16,7 +16,16 @@ fn the_three_forms() {
     assert_eq!(parse_output("--events", "fd:03").unwrap(), Target::Descriptor(3));
     assert_eq!(parse_output("--events", "fd").unwrap(), Target::Path("fd".into()));
     assert_eq!(parse_output("--events", "./fd:3").unwrap(), Target::Path("./fd:3".into()));
-    for word in ["", "  ", "fd:", "fd:x", "fd:-1", "fd:99999999999999"] {
+    for word in [" - ", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        assert_eq!(parse_output("--events", word).unwrap(), Target::Standard, "{word}");
+    }
+    for word in [" fd:3 ", "/dev/fd/3", "/proc/self/fd/3"] {
+        assert_eq!(parse_output("--events", word).unwrap(), Target::Descriptor(3), "{word}");
+    }
+    for word in ["/dev/stdin", "/dev/stderr", "/dev/fd/2"] {
+        assert!(matches!(parse_output("--events", word), Err(DescriptorError::Reserved { .. })), "{word}");
+    }
+    for word in ["", "  ", "FD:3", "fd:", "fd:x", "fd:-1", "fd:99999999999999"] {
         assert!(matches!(parse_output("--events", word), Err(DescriptorError::Form { .. })), "{word}");
     }
 }

@@ -35,6 +35,12 @@ pub fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     if std::fs::metadata(path)?.is_dir() { Ok(touched) } else { Err(io::Error::from(io::ErrorKind::NotADirectory)) }
 }
 
+/// Opens a regular file for reading, and nothing else: a FIFO is not waited for, a device is not read without end.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
 /// Opens a file for appending that must not be there yet (0600).
 pub fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create_new(true).mode(FILE_MODE).open(path)

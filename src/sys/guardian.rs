@@ -26,6 +26,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setsid};
 
 use crate::limits;
+use crate::sys::signals;
 
 /// The first argument of the program when it is to be a guardian. Two descriptors follow (lifeline, status), then `--`, then
 /// the server's command.
@@ -153,6 +154,11 @@ fn guard(lifeline: OwnedFd, mut status: File, program: &OsStr, arguments: Vec<Os
 
 /// Signals are read, not delivered: what is sent to our group is not for us, and the tree is ended by the lifeline alone.
 fn prepare() -> Result<SignalFd, Errno> {
+    // Whoever started the run may ignore the deaths of children, which is inherited: the kernel would reap them then, and
+    // tell nobody. What the run itself ignores is not for the server to inherit.
+    for signal in [Signal::SIGCHLD, Signal::SIGXFSZ] {
+        signals::restore(signal);
+    }
     let mut blocked = SigSet::empty();
     for signal in [
         Signal::SIGTERM,
@@ -341,8 +347,8 @@ impl Tree {
 
     /// Waits until there is no child left, and does something each time that one may still be there.
     fn gone_within(&mut self, time: Duration, mut each: impl FnMut(&Tree)) -> bool {
-        /// What died wakes us; a process that is born while the tree is read does not.
-        const LOOK_AGAIN: Duration = Duration::from_millis(20);
+        // What died wakes us; a process that is born while the tree is read does not.
+        let look_again = Duration::from_millis(limits::GUARDIAN_LOOK_MS);
         let begun = Instant::now();
         loop {
             if self.reap() {
@@ -353,7 +359,7 @@ impl Tree {
                 return false;
             }
             each(self);
-            self.wait(None, Some(left.min(LOOK_AGAIN)));
+            self.wait(None, Some(left.min(look_again)));
         }
     }
 }

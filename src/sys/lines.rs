@@ -57,7 +57,7 @@ impl LineSplitter {
 
     /// A splitter for lines as a tool server writes them: [`limits::MCP_LINE_BYTES`].
     pub fn for_messages() -> Self {
-        Self::new(LineEnd::LineFeed, usize::try_from(limits::MCP_LINE_BYTES).unwrap_or(usize::MAX))
+        Self::new(LineEnd::LineFeed, limits::size(limits::MCP_LINE_BYTES))
     }
 
     /// The complete lines, now that these bytes came. The iterator is to be run to its end: what it did not reach is lost.

@@ -10,3 +10,4 @@ pub mod lock;
 pub mod signals;
 pub mod spawn;
 pub mod sse;
+pub mod standard;

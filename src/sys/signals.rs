@@ -1,8 +1,8 @@
-//! SIGTERM and SIGINT: the first one asks a run to wind up, the second one ends the process there and then.
+//! SIGTERM, SIGINT and SIGHUP: the first one asks a run to wind up, the second one ends the process there and then.
 
 use std::io;
 
-use nix::sys::signal::{SigHandler, Signal as Number};
+use nix::sys::signal::{SigHandler, SigSet, Signal as Number};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 /// A signal that asks us to end.
@@ -12,6 +12,8 @@ pub enum EndSignal {
     Terminate,
     /// SIGINT.
     Interrupt,
+    /// SIGHUP: the terminal is gone.
+    HangUp,
 }
 
 impl EndSignal {
@@ -20,6 +22,7 @@ impl EndSignal {
         match self {
             Self::Terminate => "SIGTERM",
             Self::Interrupt => "SIGINT",
+            Self::HangUp => "SIGHUP",
         }
     }
 
@@ -27,33 +30,81 @@ impl EndSignal {
         match self {
             Self::Terminate => Number::SIGTERM,
             Self::Interrupt => Number::SIGINT,
+            Self::HangUp => Number::SIGHUP,
         }
     }
 }
 
-/// Both signals, caught.
+/// What whoever started us may have left behind in this process, put right. To be called first thing in `main`.
+///
+/// Blocked signals would never arrive, so those that wind a run up are let through. A file that would grow past the limit
+/// (`ulimit -f`) is a write that fails, as a full disk is, and no signal.
+pub fn prepare() {
+    let mut ends = SigSet::empty();
+    for signal in [EndSignal::Terminate, EndSignal::Interrupt, EndSignal::HangUp] {
+        ends.add(signal.number());
+    }
+    // Neither can fail with signals that exist.
+    let _ = ends.thread_unblock();
+    let _ = set(Number::SIGXFSZ, SigHandler::SigIgn);
+}
+
+/// Gives a signal back its default action, for a child that must not inherit ours.
+pub fn restore(signal: Number) {
+    let _ = set(signal, SigHandler::SigDfl);
+}
+
+/// The signals that end a run, caught.
 #[derive(Debug)]
 pub struct EndSignals {
     terminate: Stream,
-    interrupt: Stream,
+    /// Nothing where whoever started us ignores it: `nohup`, or a job in the background of a script.
+    interrupt: Option<Stream>,
+    hang_up: Option<Stream>,
 }
 
 impl EndSignals {
-    /// Catches both from here on; they no longer end the process by themselves. Needs a runtime with I/O.
+    /// Catches them from here on; they no longer end the process by themselves. SIGINT and SIGHUP stay ignored where they
+    /// were. Needs a runtime with I/O.
     pub fn catch() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        let unless_ignored = |number, kind| if is_ignored(number) { Ok(None) } else { signal(kind).map(Some) };
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: unless_ignored(Number::SIGINT, SignalKind::interrupt())?,
+            hang_up: unless_ignored(Number::SIGHUP, SignalKind::hangup())?,
+        })
     }
 
-    /// Waits for the first of them, then hands both back to the kernel: the next one ends the process, however busy it is.
+    /// Catches neither: what another test sends to this process is not meant for this one.
+    #[cfg(test)]
+    pub fn deaf() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::user_defined2())?, interrupt: None, hang_up: None })
+    }
+
+    /// Waits for the first of them, then hands all back to the kernel: the next one ends the process, however busy it is.
     /// Safe to drop and call again before it returned.
     pub async fn first(&mut self) -> EndSignal {
+        let Self { terminate, interrupt, hang_up } = self;
         let caught = tokio::select! {
-            _ = self.terminate.recv() => EndSignal::Terminate,
-            _ = self.interrupt.recv() => EndSignal::Interrupt,
+            _ = terminate.recv() => EndSignal::Terminate,
+            () = received(interrupt) => EndSignal::Interrupt,
+            () = received(hang_up) => EndSignal::HangUp,
         };
         hand_back(EndSignal::Terminate);
-        hand_back(EndSignal::Interrupt);
+        if interrupt.is_some() {
+            hand_back(EndSignal::Interrupt);
+        }
+        if hang_up.is_some() {
+            hand_back(EndSignal::HangUp);
+        }
         caught
+    }
+}
+
+async fn received(stream: &mut Option<Stream>) {
+    match stream {
+        Some(stream) => drop(stream.recv().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -71,10 +122,25 @@ pub fn exit_number(signal: EndSignal) -> i32 {
 }
 
 /// Gives a signal its default action, and says which one it had.
-#[allow(unsafe_code)]
 fn hand_back(signal: EndSignal) -> Option<SigHandler> {
-    // SAFETY: the default action is no function of ours, so nothing runs in a signal's context.
-    unsafe { nix::sys::signal::signal(signal.number(), SigHandler::SigDfl) }.ok()
+    set(signal.number(), SigHandler::SigDfl)
+}
+
+/// Whether a signal is ignored.
+#[allow(unsafe_code)]
+fn is_ignored(signal: Number) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: without a new action the call only writes the present one, whole, to the place that it is given.
+    let asked = unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: the call returned 0, so the whole structure was written.
+    asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+/// Sets what a signal does, and says what it did.
+#[allow(unsafe_code)]
+fn set(signal: Number, handler: SigHandler) -> Option<SigHandler> {
+    // SAFETY: callers give the default action or none: no function of ours runs in a signal's context.
+    unsafe { nix::sys::signal::signal(signal, handler) }.ok()
 }
 
 #[cfg(test)]

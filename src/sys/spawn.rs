@@ -147,13 +147,11 @@ impl ChildTree {
     /// then reaps. Whoever has taken `stdin` drops it before. Bounded: [`limits::CHILD_END_OF_INPUT_MS`],
     /// [`limits::CHILD_TERM_MS`], [`limits::CHILD_KILL_MS`].
     pub async fn close(mut self) -> End {
-        /// For the guardian to be scheduled, beside what it waits for itself.
-        const SLACK_MS: u64 = 1_000;
         drop(self.stdin.take());
         let ended = self.ended();
         let _ = tokio::time::timeout(Duration::from_millis(limits::CHILD_END_OF_INPUT_MS), ended).await;
         drop(self.lifeline.take());
-        let wind_up = limits::CHILD_TERM_MS.saturating_add(limits::CHILD_KILL_MS).saturating_add(SLACK_MS);
+        let wind_up = limits::CHILD_TERM_MS.saturating_add(limits::CHILD_KILL_MS).saturating_add(limits::GUARDIAN_SLACK_MS);
         let gone = self.state.wait_for(|state| state.gone);
         let _ = tokio::time::timeout(Duration::from_millis(wind_up), gone).await;
         let end = self.state.borrow().end.clone();
@@ -163,10 +161,8 @@ impl ChildTree {
 
 /// Reads the status pipe to its end, then reaps the guardian.
 async fn watch_over(mut guardian: Child, status: pipe::Receiver, state: watch::Sender<State>) {
-    /// More than any line of the guardian.
-    const STATUS_BYTES: u64 = 4096;
     let mut line = Vec::new();
-    let mut status = status.take(STATUS_BYTES);
+    let mut status = status.take(limits::GUARDIAN_STATUS_BYTES);
     // The first line is the only one; the guardian keeps the pipe open until the tree is gone.
     while !line.contains(&b'\n') && status.read_buf(&mut line).await.is_ok_and(|read| read > 0) {}
     let end = End::from_line(&String::from_utf8_lossy(&line));
@@ -194,7 +190,7 @@ impl StderrTail {
 
     async fn drain_from(&self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = Vec::with_capacity(8 * 1024);
-        let cap = usize::try_from(limits::STDERR_TAIL_BYTES).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::STDERR_TAIL_BYTES);
         while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {
             let mut tail = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner);
             tail.extend(&buffer);
@@ -218,7 +214,7 @@ impl StderrTail {
     pub fn quoted(&self) -> Option<String> {
         let bytes: Vec<u8> = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
-        let cap = usize::try_from(limits::STDERR_QUOTED_BYTES).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::STDERR_QUOTED_BYTES);
         let mut lines: Vec<&str> = Vec::new();
         let mut taken = 0usize;
         for line in text.lines().rev().map(str::trim_end).filter(|line| !line.is_empty()) {

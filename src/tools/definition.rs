@@ -21,7 +21,7 @@ pub struct Accepted {
 /// Why this tool is refused, as a sentence that names it where it has a name.
 pub fn read(server: &str, raw: &str) -> Result<Accepted, String> {
     let bytes = raw.len();
-    let cap = usize::try_from(limits::MCP_DEFINITION_BYTES).unwrap_or(usize::MAX);
+    let cap = limits::size(limits::MCP_DEFINITION_BYTES);
     // The name is wanted for the reason, even when the rest is not looked at.
     let parsed: Result<Value, serde_json::Error> = serde_json::from_str(raw);
     let name = match &parsed {
@@ -88,15 +88,14 @@ fn present(tool: &mut Map<String, Value>, key: &str) -> Option<Value> {
 }
 
 fn is_name(name: &str) -> bool {
-    let cap = usize::try_from(limits::MCP_TOOL_NAME_BYTES).unwrap_or(usize::MAX);
+    let cap = limits::size(limits::MCP_TOOL_NAME_BYTES);
     (1..=cap).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }
 
 /// The first signs of something, quoted.
 fn beginning(raw: &str) -> String {
-    const SHOWN: usize = 80;
     let mut signs = raw.chars();
-    let shown: String = signs.by_ref().take(SHOWN).collect();
+    let shown: String = signs.by_ref().take(limits::size(limits::MCP_QUOTED_BYTES)).collect();
     let more = if signs.next().is_some() { "…" } else { "" };
     format!("{shown:?}{more}")
 }

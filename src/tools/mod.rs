@@ -52,7 +52,9 @@ pub trait ToolPlane: Send + Sync {
 
     /// Lists those servers again that do not tell when their list changes: for the boundaries of steps. Nothing when there are none, or
     /// nothing is different. What it returns is whole: the other servers are in it as they were.
-    fn list_unheard(&self) -> BoxFuture<'static, Option<Discovery>>;
+    fn list_unheard(&self) -> BoxFuture<'static, Option<Discovery>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Ends the servers: end of input, a moment, TERM, a moment, KILL; always the whole group.
     fn close(&self) -> BoxFuture<'static, ()>;

@@ -35,7 +35,7 @@ pub fn check(schema: &Value) -> Result<(), String> {
         Some(Value::Array(several)) if several.iter().any(|one| one == "object") => {}
         Some(other) => return Err(format!("is of type {other}, and arguments are an object")),
     }
-    let depth = usize::try_from(limits::MCP_DEFINITION_DEPTH).unwrap_or(usize::MAX);
+    let depth = limits::size(limits::MCP_DEFINITION_DEPTH);
     if is_deeper(schema, depth) {
         return Err(format!("is nested more than {depth} levels deep"));
     }

@@ -35,6 +35,34 @@ fn it_needs_no_home_and_no_variables() {
 }
 
 #[test]
+fn it_keeps_its_run_where_it_is_told_to_and_a_blank_is_nowhere_else() {
+    for (keep, place) in
+        [("", ".mission/runs"), ("  ", ".mission/runs"), ("none", "none/runs"), (" odd  ön'e ", " odd  ön'e /runs")]
+    {
+        let finished = Mission::verb(["demo", "--keep", keep]).run();
+        finished.exits(0);
+        assert!(finished.directory.join(place).join("open").is_dir(), "{keep:?}\n{finished}");
+    }
+}
+
+#[test]
+fn it_finds_its_own_program_when_the_path_to_it_is_gone_or_cannot_be_written_down() {
+    let gone = "cp \"$0\" ./copy && exec 9<./copy && rm ./copy && exec /proc/self/fd/9 \"$@\"";
+    let odd = "place=$(printf 'odd \\377') && mkdir \"$place\" && cp \"$0\" \"$place/copy\" && exec \"$place/copy\" \"$@\"";
+    for script in [gone, odd] {
+        let finished = Mission::verb(["demo"]).by_shell(script).run();
+        finished.exits(0);
+        assert_eq!(run_dirs(&finished.directory).len(), 1, "{finished}");
+    }
+}
+
+#[test]
+fn the_word_for_its_server_is_an_objective_like_any_other() {
+    let finished = Mission::verb(["__demo-server", "--mission", "--provider", "scripted"]).run();
+    finished.refused(&["--script"]);
+}
+
+#[test]
 fn its_answer_comes_from_its_tools() {
     // the answer is made of what the calls returned: the same words stand in a result
     let finished = Mission::verb(["demo"]).run();

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, answer};
+use crate::support::needs;
 use crate::support::run::{Mission, write};
 
 /// Words after `mission`, variables, and what the sentence must name.
@@ -249,4 +250,39 @@ fn sampling_is_sent_when_it_is_set_and_only_then() {
         .exits(0);
     let request = &model.requests()[0];
     assert_eq!((&request["temperature"], &request["top_p"], &request["seed"]), (&json!(0.25), &json!(0.5), &json!(-7)));
+}
+
+#[test]
+fn a_working_directory_that_is_gone_is_refused() {
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+    let model = Model::says([answer("Twelve.")]);
+    Mission::objective("how many lamps?").model(&model).by_shell(script).run().refused(&["the working directory"]);
+}
+
+#[test]
+fn a_folder_in_which_nothing_can_be_made_durable_is_refused() {
+    let unprivileged = if nix::unistd::geteuid().is_root() { Err("no folder that root may not read".to_owned()) } else { Ok(()) };
+    needs!(unprivileged);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o300)).unwrap();
+    let model = Model::says([answer("Twelve.")]);
+    let finished = Mission::objective("how many lamps?").model(&model).directory(folder.path()).run();
+    finished.refused(&["it may not be read"]);
+}
+
+#[allow(unsafe_code)]
+fn open_files<const MOST: u64>() {
+    let limit = libc::rlimit { rlim_cur: MOST, rlim_max: MOST };
+    // SAFETY: the call reads the structure, which lives until it returns.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+}
+
+#[test]
+fn a_process_that_may_open_hardly_a_file_ends_with_a_sentence() {
+    let model = Model::says([answer("Twelve.")]);
+    for few in [open_files::<6>, open_files::<7>, open_files::<8>, open_files::<10>, open_files::<12>] {
+        let finished = Mission::objective("how many lamps?").model(&model).inherits(few).run();
+        assert!([0, 1, 2].contains(&finished.code()), "{finished}");
+        assert!(finished.stderr.lines().all(|line| line.starts_with("mission: ")), "{finished}");
+    }
 }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::model::{Model, Turn, answer, call};
+use crate::support::model::{Model, Turn, answer, call, held};
 use crate::support::needs;
 use crate::support::run::{Finished, Mission, records};
 use crate::support::servers;
@@ -39,6 +39,16 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
     let finished = Mission::objective("add").model(&model).mcp_stdio("mute", "sleep 200").args(["--mcp-timeout", "0.3"]).run();
     finished.exits(1).ends("incomplete");
     assert_eq!(finished.only("notice")["server"], "mute");
+}
+
+#[test]
+fn a_server_that_floods_its_output_is_given_up_and_named_for_it() {
+    needs!(servers::program("cat"));
+    let model = Model::says([answer("never asked")]);
+    let finished = Mission::objective("add").model(&model).mcp_stdio("flood", "cat /dev/zero").run();
+    finished.exits(1).ends("incomplete");
+    let detail = finished.only("notice")["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail, "The server `flood` wrote more than 268435456 bytes without an end of line and was given up.");
 }
 
 #[test]
@@ -135,7 +145,7 @@ fn wound_up(finished: &Finished, signal: Signal) {
 
 #[test]
 fn a_signal_winds_up_a_run_whose_model_is_silent() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let model = Model::says([Turn::Stall]);
         let mut live = Mission::objective("wait").model(&model).spawn();
         model.wait_for_request(1);
@@ -166,6 +176,73 @@ fn a_signal_winds_up_a_run_whose_tool_is_silent() {
         if lived.iter().any(|each| each["what"] == "called") {
             assert!(lived.iter().any(|each| each["what"] == "cancelled"), "the server was not told: {lived:?}");
         }
+    }
+}
+
+#[allow(unsafe_code)]
+fn ignored(signal: Signal) {
+    // SAFETY: to ignore a signal runs no code of ours.
+    unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigIgn) }.unwrap();
+}
+
+#[test]
+fn signals_that_were_blocked_by_whoever_started_the_run_wind_it_up_all_the_same() {
+    let model = Model::says([Turn::Stall]);
+    let blocked = || nix::sys::signal::SigSet::all().thread_block().unwrap();
+    let live = Mission::objective("wait").model(&model).inherits(blocked).spawn();
+    model.wait_for_request(1);
+    live.signal(Signal::SIGTERM);
+    wound_up(&live.finish(), Signal::SIGTERM);
+}
+
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_does() {
+    let model = Model::says([held(answer("Twelve."))]);
+    let live = Mission::objective("wait")
+        .model(&model)
+        .inherits(|| {
+            ignored(Signal::SIGHUP);
+            ignored(Signal::SIGINT);
+        })
+        .spawn();
+    model.wait_for_request(1);
+    live.signal(Signal::SIGHUP);
+    live.signal(Signal::SIGINT);
+    model.let_go();
+    live.finish().exits(0).ends("answered");
+}
+
+#[test]
+fn how_a_server_ended_is_known_where_the_deaths_of_children_are_ignored() {
+    let server = needs!(servers::misbehaving(&["--refuse-to-start"]));
+    let model = Model::says([answer("never asked")]);
+    let finished =
+        Mission::objective("add").model(&model).mcp_stdio("store", &server).inherits(|| ignored(Signal::SIGCHLD)).run();
+    finished.exits(1).ends("incomplete");
+    assert!(finished.only("notice")["detail"].as_str().unwrap().contains("exited with status 3"), "{finished}");
+}
+
+/// No file of the process grows beyond 64 KiB.
+#[allow(unsafe_code)]
+pub fn small_files() {
+    let limit = libc::rlimit { rlim_cur: 64 * 1024, rlim_max: 64 * 1024 };
+    // SAFETY: the call reads the structure, which lives until it returns.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_the_run_and_the_stream_says_so() {
+    // in the middle of the run, and with its very last lines
+    for turns in [
+        vec![call("mission_result", json!({"handle": "x".repeat(80_000)})), answer("Twelve.")],
+        vec![answer(&"x".repeat(80_000))],
+    ] {
+        let model = Model::says(turns);
+        let finished = Mission::objective("much").model(&model).arg("--no-stream").inherits(small_files).run();
+        finished.exits(4).ends("incomplete");
+        assert_eq!(finished.named("mission_finished").len(), 1, "{finished}");
+        assert_eq!(finished.only("notice")["code"], "journal_failed");
+        assert!(finished.stderr.contains("log.ndjson"), "{finished}");
     }
 }
 

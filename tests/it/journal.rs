@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::endings::small_files;
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
-use crate::support::run::{Finished, Mission, run_dirs};
+use crate::support::run::{Finished, Mission, records, run_dirs};
 use crate::support::servers;
 
 fn run(protocol: &str) -> Option<Finished> {
@@ -180,4 +181,20 @@ fn no_credential_stands_in_the_log_or_leaves_on_the_stream() {
     assert!(!finished.stdout.contains(secret) && !finished.stderr.contains(secret), "{finished}");
     let open = finished.log().of_kind("open").remove(0);
     assert!(!open.to_string().contains(secret), "{open}");
+}
+
+#[test]
+fn a_run_whose_log_cannot_be_written_dispatches_nothing_more_and_shows_nothing_that_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("note.ndjson");
+    let server = needs!(servers::misbehaving(&["--note", note.to_str().unwrap()]));
+    let turns = [call("mcp.big", json!({"kib": 200})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")];
+    let model = Model::says(turns);
+    let finished = Mission::objective("add two and three").model(&model).mcp_stdio("mcp", &server).inherits(small_files).run();
+    finished.exits(4).ends("incomplete");
+    assert!(finished.named("tool_result").is_empty(), "{finished}");
+    let log = std::fs::read_to_string(finished.run_dir().join("log.ndjson")).unwrap();
+    assert!(!log.contains("mission_finished"), "what stands in the stream alone is not in the log");
+    let called = records(&std::fs::read_to_string(&note).unwrap());
+    assert_eq!(called.iter().filter(|each| each["what"] == "called").count(), 1, "{called:?}");
 }

@@ -26,3 +26,4 @@ mod processes;
 mod servers;
 mod skill;
 mod stream;
+mod tables;

@@ -1,5 +1,6 @@
 //! Where records go: a descriptor, stdout, a file; what is refused as a place for them; readers that go away or are slow.
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, Turn, answer, call, held};
@@ -76,6 +77,7 @@ fn places_that_cannot_take_records_are_refused_at_the_door() {
         "fd:x",
         "fd:-1",
         "fd:3.0",
+        "FD:3",
         missing.to_str().unwrap(),
         folder.path().to_str().unwrap(),
     ];
@@ -87,6 +89,45 @@ fn places_that_cannot_take_records_are_refused_at_the_door() {
     }
     let model = Model::says([answer("Twelve.")]);
     Mission::objective("how many lamps?").model(&model).wrong_way_stream().run().refused(&["--events", "fd:3"]);
+}
+
+#[test]
+fn standard_output_that_cannot_take_records_is_refused_at_the_door() {
+    let model = Model::says([answer("Twelve.")]);
+    let run = |redirection: &str| {
+        let script = format!("exec \"$0\" \"$@\" {redirection}");
+        Mission::objective("how many lamps?").model(&model).events("-").by_shell(&script).run()
+    };
+    run(">&-").refused(&["--events", "descriptor 1 is not open"]);
+    run("1</dev/null").refused(&["--events", "descriptor 1 is open for reading only"]);
+    // without records on it nobody misses it
+    let shut = Mission::objective("how many lamps?").model(&model).by_shell("exec \"$0\" \"$@\" >&-").run();
+    shut.exits(0).ends("answered");
+}
+
+#[test]
+fn records_on_what_standard_output_is_have_it_alone() {
+    let model = Model::says([answer("Twelve.")]);
+    let run = |word: &str, redirection: &str| {
+        let script = format!("exec \"$0\" \"$@\" {redirection}");
+        let finished = Mission::objective("how many lamps?").model(&model).events(word).by_shell(&script).run();
+        finished.exits(0);
+        let told = std::fs::read_to_string(finished.directory.join("both")).unwrap_or_else(|_| finished.stdout.clone());
+        assert_eq!(records(&told).last().unwrap()["event"], "mission_finished", "{word} {redirection}\n{finished}");
+    };
+    run("/dev/stdout", "");
+    run("/dev/fd/1", "");
+    run("fd:3", "3>&1");
+    run("both", ">both");
+}
+
+#[test]
+fn a_stream_that_nobody_misses_but_us_is_told_on_stderr() {
+    let model = Model::says([answer("Twelve.")]);
+    let finished = Mission::objective("how many lamps?").model(&model).events("/dev/full").run();
+    finished.exits(0);
+    assert!(finished.stderr.contains("/dev/full ended early: its disk is full"), "{finished}");
+    assert!(finished.stdout.contains("Twelve."), "{finished}");
 }
 
 #[test]
@@ -190,4 +231,21 @@ fn logged(log: &crate::support::log::Log) -> Vec<Value> {
         }
     }
     records
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_reader_takes_nothing() {
+    let server = needs!(servers::misbehaving(&[]));
+    // The reader is far behind after the first result: the intent of the second call can become durable only behind it.
+    let model = Model::says([call("mcp.big", json!({"kib": 6000})), call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
+    let live = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).args(["--grace", "1"]).slow_reader().spawn();
+    model.wait_for_request(2);
+    live.signal(Signal::SIGTERM);
+    let finished = live.finish();
+    finished.exits(143);
+    assert!(finished.stderr.contains("took nothing any more"), "{}", finished.stderr);
+    let log = finished.log();
+    assert_eq!(log.problems(), Vec::<String>::new());
+    let last = log.of_kind("record").pop().unwrap();
+    assert_eq!((&last["event"], &last["reason"]), (&json!("mission_finished"), &json!("cancelled")));
 }

@@ -6,14 +6,12 @@
 pub mod feed;
 pub mod log;
 pub mod model;
+pub mod model_server;
 pub mod run;
 pub mod servers;
 pub mod skips;
 
-use std::time::Duration;
-
-/// How long a test waits for something that must happen. Generous: a loaded machine must not fail a test.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub use model_server::PATIENCE;
 
 /// Takes what a test needs from the host, or says by name that the test cannot run here and leaves it.
 macro_rules! needs {

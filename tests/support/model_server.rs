@@ -1,6 +1,6 @@
 //! A model server that plays a story: what it says to each request, in order, byte for byte, over plain TCP on loopback.
 //!
-//! ```ignore
+//! ```text
 //! let server = ModelServer::start()
 //!     .reply(calls([("mcp.add", json!({"a": 1, "b": 2}))]))
 //!     .reply(answers("Three."))
@@ -38,7 +38,8 @@ pub use answer::{Answer, answers, calls, events, hangs_up, page, recorded, reset
 use answer::{End, bytes_of};
 
 /// How long anything is waited for before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Generous: a loaded machine must not fail a test.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -76,6 +77,10 @@ impl Request {
         tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
     }
 
+    fn asks_for_usage(&self) -> bool {
+        self.body["stream_options"]["include_usage"] == json!(true)
+    }
+
     fn asks_for_stream(&self) -> bool {
         self.body["stream"] == json!(true)
     }
@@ -84,6 +89,10 @@ impl Request {
 #[derive(Default)]
 struct State {
     story: VecDeque<Answer>,
+    /// The last answer of the story, where it is given again and again.
+    last: Option<Answer>,
+    repeats: bool,
+    let_go: bool,
     models: Option<Answer>,
     requests: Vec<Request>,
     others: Vec<Request>,
@@ -91,6 +100,16 @@ struct State {
     opened: usize,
     hung_up: usize,
     stopping: bool,
+}
+
+impl State {
+    fn next(&mut self) -> Answer {
+        let next = self.story.pop_front().or_else(|| self.last.clone()).unwrap_or_else(exhausted);
+        if self.repeats {
+            self.last = Some(next.clone());
+        }
+        next
+    }
 }
 
 #[derive(Default)]
@@ -141,6 +160,19 @@ impl ModelServer {
     pub fn reply(self, answer: Answer) -> Self {
         self.add(answer);
         self
+    }
+
+    /// At the end of its story it gives the last answer again.
+    #[must_use]
+    pub fn repeating(self) -> Self {
+        self.shared.lock().repeats = true;
+        self
+    }
+
+    /// Gives the answers that are held.
+    pub fn let_go(&self) {
+        self.shared.lock().let_go = true;
+        self.shared.changed.notify_all();
     }
 
     /// Adds an answer while it runs.
@@ -208,6 +240,7 @@ impl Drop for ModelServer {
             state.stopping = true;
             std::mem::take(&mut state.connections)
         };
+        self.shared.changed.notify_all();
         for (_, connection) in connections {
             let _ = connection.shutdown(Shutdown::Both);
         }
@@ -245,11 +278,7 @@ fn serve(stream: TcpStream, number: usize, shared: &Shared) {
         let is_chat = request.path.split('?').next().is_some_and(|path| path.ends_with("/chat/completions"));
         let answer = {
             let mut state = shared.lock();
-            if is_chat {
-                state.story.pop_front().unwrap_or_else(exhausted)
-            } else {
-                state.models.clone().unwrap_or_else(one_model)
-            }
+            if is_chat { state.next() } else { state.models.clone().unwrap_or_else(one_model) }
         };
         // Bytes that were not read when a socket is closed make it a reset: the last one stays where it is.
         if has_body {
@@ -306,6 +335,10 @@ fn read_request(reader: &mut BufReader<TcpStream>, connection: usize) -> Option<
 /// Answers a request. False when its connection is over.
 fn give(stream: &mut TcpStream, answer: &Answer, request: &Request, shared: &Shared) -> bool {
     std::thread::sleep(answer.delay);
+    if answer.held {
+        let let_go = |state: &mut State| !state.let_go && !state.stopping;
+        drop(shared.changed.wait_while(shared.lock(), let_go).unwrap());
+    }
     let (head, body, is_chunked) = bytes_of(answer, request);
     let pieces: Vec<Vec<u8>> = match (answer.segment, body) {
         (Some(size), body) => {

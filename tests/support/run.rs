@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
+use mission_contract::conforms::conforms_line;
+use mission_contract::vocabulary::NOTICE_CODES;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
@@ -46,6 +48,8 @@ pub struct Mission {
     stream: Stream,
     reading: Reading,
     pipe_bytes: Option<i32>,
+    inherits: Vec<fn()>,
+    shell: Option<String>,
 }
 
 impl Mission {
@@ -129,6 +133,18 @@ impl Mission {
         self
     }
 
+    /// Started by a shell with this script; the program and its words are `$0` and `$@`.
+    pub fn by_shell(mut self, script: &str) -> Self {
+        self.shell = Some(script.to_owned());
+        self
+    }
+
+    /// What the process finds in place when it starts: called between fork and exec, so only async-signal-safe calls may stand in it.
+    pub fn inherits(mut self, left_behind: fn()) -> Self {
+        self.inherits.push(left_behind);
+        self
+    }
+
     /// The command line and environment, for a program that is to start it by itself. The stream is to be on descriptor 3.
     pub fn command_line(&self) -> Vec<OsString> {
         let mut words = vec![OsString::from(BINARY)];
@@ -168,11 +184,15 @@ impl Mission {
     /// Starts it.
     pub fn spawn(self) -> Live {
         let (directory, fresh) = self.place();
-        let words = self.command_line();
+        let mut words = self.command_line();
+        if let Some(script) = &self.shell {
+            words.splice(0..0, ["sh".into(), "-c".into(), script.into()]);
+        }
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
         drop((command, given));
         let pid = Pid::from_raw(child.id().cast_signed());
@@ -239,6 +259,17 @@ fn hand_over(command: &mut Command, given: Option<RawFd>) {
     }
 }
 
+#[allow(unsafe_code)]
+fn leave_behind(command: &mut Command, all: Vec<fn()>) {
+    // SAFETY: whoever gives them keeps to calls that are async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            all.iter().for_each(|each| each());
+            Ok(())
+        });
+    }
+}
+
 fn collect(mut source: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut all = Vec::new();
@@ -300,14 +331,16 @@ impl Live {
         self.wait();
         let status = self.child.wait().unwrap();
         let bytes = self.feed.as_mut().map(Feed::end).unwrap_or_default();
-        Finished {
+        let finished = Finished {
             stream: String::from_utf8(bytes).expect("the stream is UTF-8"),
             stdout: String::from_utf8(self.stdout.take().unwrap().join().unwrap()).expect("stdout is UTF-8"),
             stderr: String::from_utf8(self.stderr.take().unwrap().join().unwrap()).expect("stderr is UTF-8"),
             status,
             directory: self.directory.clone(),
             _fresh: self.fresh.take(),
-        }
+        };
+        assert_eq!(finished.faults(), Vec::<String>::new(), "the stream is not what the contract says\n{finished}");
+        finished
     }
 
     fn so_far(&mut self) -> String {
@@ -339,6 +372,19 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Everything in the stream that the contract does not have. A line that was cut is none of it: a process can be killed.
+    fn faults(&self) -> Vec<String> {
+        let lines = self.stream.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let mut faults: Vec<String> =
+            lines.flat_map(|line| conforms_line(line).into_iter().map(move |fault| format!("{fault}: {line}"))).collect();
+        let published = |code: &str| NOTICE_CODES.iter().any(|term| term.name == code);
+        let notices = self.stream.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let codes =
+            notices.filter(|record| record["event"] == "notice").filter_map(|record| record["code"].as_str().map(str::to_owned));
+        faults.extend(codes.filter(|code| !published(code)).map(|code| format!("the code {code} is not published")));
+        faults
+    }
+
     /// The records of the stream.
     pub fn events(&self) -> Vec<Value> {
         records(&self.stream)

@@ -22,6 +22,8 @@ pub enum Decision {
         arguments: String,
         /// Names of further calls in the same reply; they are not run.
         left: Vec<String>,
+        /// True when it stood beside the text, as a call of a function.
+        beside: bool,
     },
     /// It cannot be taken.
     Rejected {
@@ -53,8 +55,9 @@ pub fn read(text: &str, calls: &[ReplyCall]) -> Decision {
     }
     let named: Vec<&ReplyCall> = calls.iter().filter(|call| !call.name.is_empty()).collect();
     if let Some((first, rest)) = named.split_first() {
-        let arguments = if first.arguments.trim().is_empty() { "{}".to_owned() } else { first.arguments.clone() };
-        return Decision::Call { tool: first.name.clone(), arguments, left: rest.iter().map(|call| call.name.clone()).collect() };
+        let arguments = super::native::arguments(first).to_owned();
+        let left = rest.iter().map(|call| call.name.clone()).collect();
+        return Decision::Call { tool: first.name.clone(), arguments, left, beside: true };
     }
     Decision::Rejected { problem: problem.unwrap_or_else(words::empty_reply), tool: None }
 }
@@ -109,7 +112,7 @@ fn first_in_prose(text: &str) -> Option<Decision> {
 
 /// Names further calls that stand behind the one that was taken.
 fn with_the_rest(decision: Decision, rest: &str) -> Decision {
-    let Decision::Call { tool, arguments, mut left } = decision else { return decision };
+    let Decision::Call { tool, arguments, mut left, beside } = decision else { return decision };
     let mut from = 0;
     for _ in 0..DECISION_CANDIDATES {
         let Some(found) = rest.get(from..).and_then(|rest| rest.find('{')) else { break };
@@ -125,7 +128,7 @@ fn with_the_rest(decision: Decision, rest: &str) -> Decision {
             _ => from = start.saturating_add(1),
         }
     }
-    Decision::Call { tool, arguments, left }
+    Decision::Call { tool, arguments, left, beside }
 }
 
 /// What a whole JSON value decides; the correction where it decides nothing.
@@ -154,7 +157,17 @@ fn decide(raw: &str) -> Result<Decision, String> {
         Some(text) if text.starts_with('"') => serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()),
         Some(text) => text.to_owned(),
     };
-    Ok(Decision::Call { tool, arguments, left: Vec::new() })
+    Ok(Decision::Call { tool, arguments, left: Vec::new(), beside: false })
+}
+
+/// A call as the protocol wants it: what a model sees of one that it made in another form.
+pub fn written(tool: &str, arguments: &str) -> String {
+    let arguments = match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(raw) if raw.get().starts_with('{') => raw.get().to_owned(),
+        _ if arguments.trim().is_empty() => "{}".to_owned(),
+        _ => Value::from(arguments).to_string(),
+    };
+    format!("{{\"tool\": {}, \"arguments\": {arguments}}}", Value::from(tool))
 }
 
 /// A value as text: a string as it is, null as nothing, anything else as JSON.
@@ -174,7 +187,8 @@ mod tests {
     use super::*;
 
     fn call(tool: &str, arguments: &str, left: &[&str]) -> Decision {
-        Decision::Call { tool: tool.into(), arguments: arguments.into(), left: left.iter().map(|name| (*name).into()).collect() }
+        let left = left.iter().map(|name| (*name).into()).collect();
+        Decision::Call { tool: tool.into(), arguments: arguments.into(), left, beside: false }
     }
 
     #[test]
@@ -209,8 +223,11 @@ mod tests {
             arguments: "{\"a\":1}".into(),
             ..ReplyCall::default()
         });
-        assert_eq!(read("", &calls), call("mcp_add", "{\"a\":1}", &["mcp_echo"]));
-        assert_eq!(read("Let me add.", &calls), call("mcp_add", "{\"a\":1}", &["mcp_echo"]));
+        for text in ["", "Let me add."] {
+            let Decision::Call { tool, arguments, left, beside } = read(text, &calls) else { panic!("a call is there") };
+            assert_eq!((tool.as_str(), left, beside), ("mcp_add", vec!["mcp_echo".to_owned()], true));
+            assert_eq!(written(&tool, &arguments), "{\"tool\": \"mcp_add\", \"arguments\": {\"a\":1}}");
+        }
     }
 
     #[test]

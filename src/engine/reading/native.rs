@@ -1,6 +1,9 @@
 //! Replies of the `native` protocol: calls of functions, in their order. A required choice is best effort on real servers.
 
+use std::collections::BTreeSet;
+
 use mission_contract::log::{Reply, ReplyCall};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Proposed;
@@ -47,7 +50,7 @@ pub fn read(reply: &Reply, calls: &[ReplyCall], index: u64) -> NativeTurn {
             answers.push((call, id));
         } else {
             let position = tools.len() as u64;
-            tools.push(Proposed { name: call.name.clone(), arguments: call.arguments.clone(), position, call_id: Some(id) });
+            tools.push(Proposed { name: call.name.clone(), arguments: arguments(call).to_owned(), position, call_id: Some(id) });
         }
     }
     if !tools.is_empty() {
@@ -64,12 +67,23 @@ pub fn read(reply: &Reply, calls: &[ReplyCall], index: u64) -> NativeTurn {
     }
 }
 
-/// The id of every call; one that the provider left out is minted.
+/// The id of every call; one that the provider left out, or gave twice, is minted.
 pub fn ids(calls: &[ReplyCall], index: u64) -> Vec<String> {
-    let mint = |(position, call): (usize, &ReplyCall)| {
-        if call.id.is_empty() { format!("call_{index}_{position}") } else { call.id.clone() }
-    };
-    calls.iter().enumerate().map(mint).collect()
+    let mut seen = BTreeSet::new();
+    let mut ids = Vec::with_capacity(calls.len());
+    for (position, call) in calls.iter().enumerate() {
+        let given = !call.id.is_empty() && seen.insert(call.id.as_str());
+        ids.push(if given { call.id.clone() } else { format!("call_{index}_{position}") });
+    }
+    ids
+}
+
+/// Arguments as they are read: some models send nothing where an empty object is meant.
+pub fn arguments(call: &ReplyCall) -> &str {
+    match call.arguments.trim() {
+        "" | "null" => "{}",
+        _ => &call.arguments,
+    }
 }
 
 fn answer_text(arguments: &str) -> Result<String, String> {
@@ -86,9 +100,9 @@ fn answer_text(arguments: &str) -> Result<String, String> {
 /// A call as it is echoed to the model: a name that providers take, an id, arguments that are a JSON object.
 pub fn echo(call: &ReplyCall, id: String, offer: &Offer) -> ReplyCall {
     let name = offer.resolve(&call.name).map_or_else(|| plain(&call.name), |tool| offer.function(&tool).to_owned());
-    let arguments = match serde_json::from_str::<Value>(&call.arguments) {
-        Ok(Value::Object(_)) => call.arguments.clone(),
-        _ if call.arguments.trim().is_empty() => "{}".to_owned(),
+    let raw = arguments(call);
+    let arguments = match serde_json::from_str::<&RawValue>(raw) {
+        Ok(object) if object.get().starts_with('{') => raw.to_owned(),
         _ => json!({"unreadable": quote(&call.arguments)}).to_string(),
     };
     ReplyCall { id, name, arguments, opaque: call.opaque.clone() }

@@ -4,52 +4,56 @@ use std::sync::Arc;
 
 use mission_contract::digest::{call_digest, key};
 use mission_contract::event::{Arguments, Event, ToolCall, ToolResult};
-use mission_contract::log::{CallEnd, CallResult, Intent};
+use mission_contract::log::{CallEnd, CallResult, Intent, Observed, Role};
 use mission_contract::text::Text;
 use serde_json::Value;
 
 use super::{Pending, Phase, Run, said, tool_message};
+use crate::engine::arguments::kind_of;
 use crate::engine::bound::bound;
 use crate::engine::effect::Effect;
+use crate::engine::mission_result;
+use crate::engine::offer::Unusable;
 use crate::engine::reading::Proposed;
 use crate::engine::request::ToolDispatch;
 use crate::engine::results::Kept;
 use crate::engine::words::{self, RESULT_TOOL};
-use crate::engine::{arguments, mission_result};
-use mission_contract::log::Role;
 
 impl Run {
     /// Carries out the turn's next call, until one is in flight or none is left.
     pub(super) fn next_call(&mut self) {
-        let mut unknown = false;
+        if let Some(signal) = self.stop.clone() {
+            return self.drop_calls(signal);
+        }
         while let Some(proposed) = self.turn.queue.pop_front() {
-            if let Some(signal) = self.stop.clone() {
-                self.steps = self.steps.saturating_add(1);
-                return self.cancelled(signal);
-            }
             match self.prepare(&proposed) {
                 Ok(Prepared { tool, arguments, canonical }) if tool == RESULT_TOOL => {
                     self.read_results(proposed, arguments, &canonical)
                 }
                 Ok(prepared) => return self.dispatch(proposed, prepared),
-                Err(Refusal { problem, tool, not_offered }) => {
-                    unknown |= not_offered;
-                    self.rejected(problem.clone(), Some(tool));
+                Err(Refusal { problem, tool }) => {
+                    self.rejected(problem.clone(), tool);
                     self.tell(&proposed, &problem);
                 }
             }
         }
-        self.turn_over(unknown);
-    }
-
-    fn turn_over(&mut self, list_again: bool) {
-        if list_again && !self.servers.is_empty() {
+        // A tool that nobody knew may be new.
+        if self.turn.unknown && !self.servers.is_empty() {
             self.steps = self.steps.saturating_add(1);
             self.phase = Phase::Listening;
             self.effects.push(Effect::ListAgain);
             return;
         }
         self.step_over();
+    }
+
+    /// The run ends: what is left of the turn is told to be not called, for whoever takes the conversation up again.
+    fn drop_calls(&mut self, signal: Option<String>) {
+        for proposed in std::mem::take(&mut self.turn.queue) {
+            self.tell(&proposed, &words::stopped_before_call(&proposed.name, words::CANCELLED));
+        }
+        self.steps = self.steps.saturating_add(1);
+        self.cancelled(signal);
     }
 
     fn tell(&mut self, proposed: &Proposed, text: &str) {
@@ -62,42 +66,41 @@ impl Run {
     }
 
     fn prepare(&mut self, proposed: &Proposed) -> Result<Prepared, Refusal> {
-        let refusal = |problem: String, tool: &str| Refusal { problem, tool: tool.to_owned(), not_offered: false };
         let Some(tool) = self.offer.resolve(&proposed.name) else {
-            let catalogue = self.offer.catalogue();
-            let offered: Vec<&str> = catalogue.iter().map(String::as_str).collect();
-            let near = crate::skill::near_match(&proposed.name, &offered);
-            let shown: Vec<&str> =
-                if self.native() { offered.iter().map(|name| self.offer.function(name)).collect() } else { offered.clone() };
-            let near = near.map(|name| if self.native() { self.offer.function(name) } else { name });
-            return Err(Refusal {
-                problem: words::unknown_tool(&proposed.name, &shown, near),
-                tool: proposed.name.clone(),
-                not_offered: true,
-            });
+            return Err(self.unknown(&proposed.name));
         };
+        let refused = |problem: String| Refusal { problem, tool: Some(tool.clone()) };
         let raw = if proposed.arguments.trim().is_empty() { "{}" } else { proposed.arguments.as_str() };
-        let canonical = mission_contract::canonical::from_raw(raw).map_err(|problem| {
-            refusal(words::arguments_unreadable(&tool, &problem.pointer, &problem.problem.to_string()), &tool)
-        })?;
-        if let Value::Object(arguments) = canonical.value {
-            if tool != RESULT_TOOL {
-                let instance = Value::Object(arguments);
-                match self.offer.fault(&tool, &instance) {
-                    Err(problem) => return Err(refusal(words::unusable_tool(&tool, &problem), &tool)),
-                    Ok(Some(fault)) => {
-                        return Err(refusal(words::schema_violation(&tool, &fault, &self.offer.summary(&tool)), &tool));
-                    }
-                    Ok(None) => {}
+        let canonical = mission_contract::canonical::from_raw(raw)
+            .map_err(|problem| refused(words::arguments_unreadable(&tool, &problem.pointer, &problem.problem.to_string())))?;
+        let fault = if canonical.value.is_object() { self.offer.fault(&tool, &canonical.value) } else { Ok(None) };
+        match fault {
+            Ok(None) => {}
+            Ok(Some(fault)) => return Err(refused(words::schema_violation(&tool, &fault, &self.offer.summary(&tool)))),
+            Err(Unusable { problem, server, is_news }) => {
+                if is_news {
+                    let detail = format!("The tool {tool} cannot be used in this run, because {problem}.");
+                    self.notice(Observed { what: "tool_unusable".into(), detail, server: Some(server), of: None });
                 }
-                let Value::Object(arguments) = instance else {
-                    return Err(refusal(words::arguments_not_object(&tool, "no object"), &tool));
-                };
-                return Ok(Prepared { tool, arguments, canonical: canonical.text.into() });
+                return Err(refused(words::unusable_tool(&tool, &problem)));
             }
-            return Ok(Prepared { tool, arguments, canonical: canonical.text.into() });
         }
-        Err(refusal(words::arguments_not_object(&tool, arguments::kind_of(&canonical.value)), &tool))
+        match canonical.value {
+            Value::Object(arguments) => Ok(Prepared { tool, arguments, canonical: canonical.text.into() }),
+            other => Err(refused(words::arguments_not_object(&tool, kind_of(&other)))),
+        }
+    }
+
+    /// A name that is not offered: what is, and the one that can only be meant.
+    fn unknown(&mut self, name: &str) -> Refusal {
+        self.turn.unknown = true;
+        let offered = self.offer.catalogue();
+        let shown = |tool: &'_ str| if self.native() { self.offer.function(tool).to_owned() } else { tool.to_owned() };
+        let near = crate::skill::near_match(name, &offered).map(shown);
+        let offered: Vec<String> = offered.iter().map(|tool| shown(tool)).collect();
+        let offered: Vec<&str> = offered.iter().map(String::as_str).collect();
+        let problem = words::unknown_tool(name, &offered, near.as_deref());
+        Refusal { problem, tool: (!name.is_empty()).then(|| name.to_owned()) }
     }
 
     fn announce(&mut self, proposed: &Proposed, tool: &str, arguments: &Arguments) {
@@ -168,26 +171,23 @@ impl Run {
                 exit_code: result.exit_code,
                 output: text,
                 error: String::new(),
-                structured: result.structured.clone().map(Arc::new),
+                structured: result.structured.clone(),
                 repeats: Some(self.seq),
                 remark: result.remark.clone(),
             },
             CallEnd::Error => {
                 let error = if result.error.is_empty() { text.to_string() } else { result.error.clone() };
-                let structured = result.structured.clone().map(Arc::new);
-                let remark = result.remark.clone();
+                let (structured, remark) = (result.structured.clone(), result.remark.clone());
                 Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None, remark }
             }
             CallEnd::Protocol => Finished::failed(result.error.clone()),
-            CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled => {
-                Finished::failed(format!("{} {}", result.error, words::EFFECT_UNKNOWN).trim().to_owned())
+            // Who made the call knows whether it went out at all, and says so.
+            CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled if result.error.trim().is_empty() => {
+                Finished::failed(words::EFFECT_UNKNOWN.to_owned())
             }
+            CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled => Finished::failed(result.error.clone()),
         };
         self.settle(*call, finished);
-        if self.stop.is_some() && self.turn.queue.is_empty() {
-            self.steps = self.steps.saturating_add(1);
-            return self.cancelled(self.stop.clone().flatten());
-        }
         self.next_call();
     }
 
@@ -245,8 +245,8 @@ struct Prepared {
 
 struct Refusal {
     problem: String,
-    tool: String,
-    not_offered: bool,
+    /// The tool's name, when the model gave one.
+    tool: Option<String>,
 }
 
 /// How a call came back, as the stream tells it.

@@ -2,11 +2,11 @@
 
 use mission_contract::event::{Answer, Event, Outcome, ReplyRejected};
 use mission_contract::log::{Message, Observed, Reply, ReplyCall, ReplyEnd, Role};
-use serde_json::json;
 
 use super::{Run, Turn, said, tool_message};
+use crate::engine::reading::Proposed;
+use crate::engine::reading::json::{self as json_reading, Decision};
 use crate::engine::reading::native::{self, NativeTurn};
-use crate::engine::reading::{Proposed, json as json_reading};
 use crate::engine::words;
 
 impl Run {
@@ -14,8 +14,9 @@ impl Run {
         self.ledger.add(reply.usage.as_ref());
         match reply.end {
             ReplyEnd::Whole => {}
-            ReplyEnd::Interrupted => return self.cancelled(self.stop.clone().flatten()),
-            ReplyEnd::Cut | ReplyEnd::Failed => {
+            // Whatever came of the question: the run was being ended.
+            _ if self.stop.is_some() => return self.cancelled(self.stop.clone().flatten()),
+            ReplyEnd::Cut | ReplyEnd::Failed | ReplyEnd::Interrupted => {
                 let detail = reply.detail.clone().unwrap_or_else(|| "The model's reply did not come to its end.".to_owned());
                 self.notice(Observed { what: "model_failed".into(), detail: detail.clone(), ..Observed::default() });
                 return self.finish(Outcome::Incomplete, None, None, Some(detail));
@@ -26,21 +27,27 @@ impl Run {
     }
 
     fn json_reply(&mut self, reply: &Reply) {
-        let spoken = reply.text.as_str();
-        let echo = match (spoken.trim().is_empty(), reply.calls.first()) {
-            (false, _) => spoken.to_owned(),
-            (true, Some(call)) => json!({"tool": call.name, "arguments": call.arguments}).to_string(),
-            (true, None) => words::NOTHING_SAID.to_owned(),
+        let spoken = &reply.text;
+        let is_blank = spoken.as_str().trim().is_empty();
+        let decision = json_reading::read(spoken.as_str(), &reply.calls);
+        let content = match &decision {
+            Decision::Call { tool, arguments, beside: true, .. } if is_blank => json_reading::written(tool, arguments).into(),
+            Decision::Call { tool, arguments, beside: true, .. } => {
+                format!("{}\n{}", spoken.as_str(), json_reading::written(tool, arguments)).into()
+            }
+            _ if is_blank => words::NOTHING_SAID.into(),
+            _ => spoken.clone(),
         };
-        self.conversation.push(said(Role::Assistant, &echo));
-        match json_reading::read(spoken, &reply.calls) {
-            json_reading::Decision::Answer(text) => self.answer(text),
-            json_reading::Decision::Rejected { problem, tool } => {
+        let opaque = reply.opaque.clone();
+        self.conversation.push(Message { role: Role::Assistant, content, opaque, ..Message::default() });
+        match decision {
+            Decision::Answer(text) => self.answer(text),
+            Decision::Rejected { problem, tool } => {
                 self.rejected(problem.clone(), tool);
                 self.conversation.push(said(Role::User, &problem));
                 self.step_over();
             }
-            json_reading::Decision::Call { tool, arguments, left } => {
+            Decision::Call { tool, arguments, left, .. } => {
                 if !left.is_empty() {
                     self.turn.remark = Some(words::not_run(&left.iter().map(String::as_str).collect::<Vec<_>>()));
                 }

@@ -393,7 +393,7 @@ fn line(out: &mut String, text: &str) {
 }
 
 fn text_of(text: &str) -> Cow<'_, str> {
-    visible::shortened(text, count(limits::CONSOLE_TEXT_CHARS))
+    visible::shortened(text, limits::size(limits::CONSOLE_TEXT_CHARACTERS))
 }
 
 /// The beginning of some arguments. However large they are, only so much of them is written.
@@ -403,7 +403,7 @@ fn short_json(arguments: &Arguments) -> String {
     impl std::io::Write for Beginning {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             // Four bytes hold any character: this is enough for what is shown and one more.
-            if self.0.len() > count(limits::CONSOLE_TEXT_CHARS).saturating_mul(4) {
+            if self.0.len() > limits::size(limits::CONSOLE_TEXT_CHARACTERS).saturating_mul(4) {
                 return Err(std::io::ErrorKind::FileTooLarge.into());
             }
             self.0.extend_from_slice(bytes.get(..bytes.len().min(64 * 1024)).unwrap_or(bytes));
@@ -419,10 +419,6 @@ fn short_json(arguments: &Arguments) -> String {
     // The only error is the one above: enough is there then.
     let _ = serde_json::to_writer(&mut beginning, arguments);
     text_of(&String::from_utf8_lossy(&beginning.0)).into_owned()
-}
-
-fn count(limit: u64) -> usize {
-    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 fn length<T>(list: &[T]) -> u64 {

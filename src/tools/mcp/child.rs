@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::exchange::Exchange;
 use super::outgoing::Outgoing;
 use super::pump;
+use crate::limits;
 use crate::sys::guardian::End;
 use crate::sys::spawn::{ChildTree, GuardianProgram, StderrTail};
 
@@ -81,12 +82,10 @@ impl ChildWire {
     }
 
     async fn find_end(&self) -> String {
-        /// The end of the output and the end of the process are told by two pipes.
-        const BESIDE: Duration = Duration::from_millis(250);
         let ended = self.tree.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ChildTree::ended);
         let words = match ended {
             None => "was ended by us".to_owned(),
-            Some(ended) => match timeout(BESIDE, ended).await {
+            Some(ended) => match timeout(Duration::from_millis(limits::MCP_END_MS), ended).await {
                 Ok(End::NotStarted(why)) => return format!("could not be started from `{}`: {why}", self.program),
                 Ok(end) => end.to_string(),
                 Err(_) => "closed its pipes and ran on".to_owned(),

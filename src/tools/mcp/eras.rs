@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::exchange::{Answer, Awaited, Exchange, Message, Refused, waiter};
 use super::frame::Id;
 use super::outgoing::Asked;
-use super::result::{cut, error_in_words, result_type};
+use super::result::{cut, error_in_words, quoted, result_type};
 use super::versions;
 use crate::limits;
 
@@ -140,7 +140,8 @@ async fn handshake(exchange: &Exchange, client: &str) -> Result<Agreement, Refus
     let agreement = initialize(exchange, client).await?;
     exchange.agree(Era::Handshake, &agreement.version);
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    exchange.notify_surely(initialized.to_string().into_bytes()).await.map_err(Refusal::Because)?;
+    let gone = |why| if exchange.closed().is_cancelled() { Refusal::Gone } else { Refusal::Because(why) };
+    exchange.notify_surely(initialized.to_string().into_bytes()).await.map_err(gone)?;
     Ok(agreement)
 }
 
@@ -162,7 +163,9 @@ struct About {
 
 impl About {
     fn read(result: &Value, implementation: Option<&Value>) -> Self {
-        let text = |key: &str| implementation?.get(key).and_then(Value::as_str).map(|text| cut(text, 200));
+        let text = |key: &str| {
+            implementation?.get(key).and_then(Value::as_str).map(|text| cut(text, limits::size(limits::MCP_SAMPLE_BYTES)))
+        };
         Self {
             implementation: match (text("name"), text("version")) {
                 (Some(name), Some(version)) => Some(format!("{name} {version}")),
@@ -282,6 +285,8 @@ async fn initialize_with(
                 "{why}; if it only speaks the old transport with a stream of its own (HTTP+SSE), that is not spoken here"
             ));
         }
+        // How it went is known by whoever watches over the process.
+        Ok(Answer::NotSent(_)) if exchange.closed().is_cancelled() => return Err(Refusal::Gone),
         Ok(Answer::Refused(Refused { why, .. }) | Answer::NotSent(why) | Answer::Lost(why)) => return because(why),
         Ok(Answer::Gone) | Err(_) => return Err(Refusal::Gone),
     };
@@ -304,7 +309,7 @@ fn shaken(message: &Message) -> Result<Agreement, Refusal> {
     if !versions::HANDSHAKE.contains(&version) {
         return because(format!(
             "names the protocol version {:?} in the handshake, which is not known; known are {known}",
-            cut(version, 80)
+            quoted(version)
         ));
     }
     Ok(About::read(&result, result.get("serverInfo")).with(Era::Handshake, version))
@@ -340,7 +345,7 @@ fn client_info(client: &str) -> Value {
 fn texts(values: &[Value]) -> Vec<String> {
     /// So many versions are looked at; there are not that many.
     const VERSIONS: usize = 64;
-    values.iter().filter_map(Value::as_str).take(VERSIONS).map(|text| cut(text, 80)).collect()
+    values.iter().filter_map(Value::as_str).take(VERSIONS).map(quoted).collect()
 }
 
 fn value(bytes: Option<&[u8]>) -> Value {

@@ -190,7 +190,7 @@ pub(crate) struct Exchange {
     /// Fired when nothing more will come.
     closed: CancellationToken,
     agreed: OnceLock<Agreed>,
-    /// Why nothing more will come, where that was known: the second half of a sentence about the server.
+    /// Why nothing more will come, where it was we who saw to that: the second half of a sentence about the server.
     over: OnceLock<String>,
     pub(crate) reports: Reports,
 }
@@ -198,7 +198,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// An exchange, what is to be carried to the server, and the ids that were answered.
     pub(crate) fn new(reports: Reports) -> (Arc<Self>, mpsc::Receiver<Outgoing>, mpsc::Receiver<Id>) {
-        let messages = usize::try_from(limits::MCP_QUEUE_MESSAGES).unwrap_or(usize::MAX);
+        let messages = limits::size(limits::MCP_QUEUE_MESSAGES);
         let (outbox, outgoing) = mpsc::channel(messages);
         let (answered, ids) = mpsc::channel(messages);
         let state = Mutex::new(State::default());
@@ -434,8 +434,8 @@ impl Exchange {
     }
 
     /// Nothing more will come, for this reason.
-    pub(crate) fn close_because(&self, why: &str) {
-        let _ = self.over.set(why.to_owned());
+    pub(crate) fn close_because(&self, why: impl Into<String>) {
+        let _ = self.over.set(why.into());
         self.close();
     }
 

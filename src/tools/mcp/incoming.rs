@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::exchange::{Answer, Exchange, Message};
 use super::frame::{Damaged, Id, Outline, Shape, part, shape};
-use super::result::{cut, sample};
+use super::result::{quoted, sample};
 
 /// Takes one line for what it is. `of` is the request that it came in answer to, on a wire that says so.
 pub(crate) fn dispatch(exchange: &Arc<Exchange>, line: Cow<'_, [u8]>, of: Option<&Id>) {
@@ -84,7 +84,7 @@ fn broken(exchange: &Exchange, line: &[u8], damaged: &Damaged, of: Option<&Id>) 
 fn request(exchange: &Exchange, id: &[u8], method: &str) {
     let is_handshake = exchange.agreed().is_some_and(|agreed| agreed.era == Era::Handshake);
     if !is_handshake && (exchange.agreed().is_some() || method != "ping") {
-        let method = cut(method, 80);
+        let method = quoted(method);
         return exchange.declined(
             "server_request_refused",
             &format!("The server makes a request of its own ({method:?}), which this era of the protocol does not have; it is not answered."),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::exchange::Message;
 use super::mirror;
-use super::result::{cut, error_in_words, result_type};
+use super::result::{error_in_words, quoted, result_type};
 use super::session::Session;
 use super::text::decoded;
 use crate::limits;
@@ -134,7 +134,7 @@ impl Pages {
         if !self.cursors.insert(next.clone()) {
             return Err(Trouble::Because(format!(
                 "names the page {:?} of its list twice: the list would have no end",
-                cut(&next, 80)
+                quoted(&next)
             )));
         }
         if self.read >= limits::MCP_LIST_PAGES {

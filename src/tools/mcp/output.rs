@@ -77,7 +77,7 @@ mod tests {
 
     fn checked(outputs: &Outputs, schema: Value, structured: Option<Value>) -> (String, Vec<&'static str>) {
         let definition = ToolDefinition { name: "t".to_owned(), output_schema: Some(schema), ..ToolDefinition::default() };
-        let result = CallResult { structured, ..CallResult::default() };
+        let result = CallResult { structured: structured.map(Arc::new), ..CallResult::default() };
         let mut classified = Classified { result, notices: Vec::new() };
         outputs.check(&definition, &mut classified);
         (classified.result.remark, classified.notices.into_iter().map(|(code, _)| code).collect())
@@ -89,7 +89,7 @@ mod tests {
         let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
         assert_eq!(checked(&outputs, schema.clone(), Some(json!({"n": 1}))), (String::new(), vec![]));
         let (remark, notices) = checked(&outputs, schema.clone(), Some(json!({"n": "1"})));
-        insta::assert_snapshot!(remark, @"[This result breaks what its tool promises (outputSchema): the value at `/n` must be of type integer, and is a string.]");
+        insta::assert_snapshot!(remark, @r#"[This result breaks what its tool promises (outputSchema): the value at `/n` must be of type integer, and is a string ("1").]"#);
         assert_eq!(notices, ["output_mismatch"]);
         insta::assert_snapshot!(checked(&outputs, schema.clone(), Some(json!({}))).0, @"[This result breaks what its tool promises (outputSchema): the typed result lacks the required `n`.]");
         insta::assert_snapshot!(checked(&outputs, schema, None).0, @"[This result breaks what its tool promises (outputSchema): the typed result is missing.]");

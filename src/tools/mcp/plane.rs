@@ -55,7 +55,7 @@ pub struct McpPlane {
 /// whose thread lives as long as the process. What the servers report by themselves comes from the receiver; it holds
 /// [`limits::MCP_EVENT_QUEUE`] events, and what comes beyond is dropped.
 pub async fn connect(requests: Vec<ServerRequest>, options: PlaneOptions) -> (McpPlane, Discovery, mpsc::Receiver<PlaneEvent>) {
-    let (events, mut receiver) = mpsc::channel(usize::try_from(limits::MCP_EVENT_QUEUE).unwrap_or(usize::MAX));
+    let (events, mut receiver) = mpsc::channel(limits::size(limits::MCP_EVENT_QUEUE));
     let mut servers = Vec::new();
     let mut beginnings: Vec<BoxFuture<'static, Part>> = Vec::new();
     let clients = Arc::new(Clients::default());

@@ -15,7 +15,7 @@ use crate::sys::lines::{Line, LineSplitter};
 
 /// Reads a server's output to its end, then closes the exchange.
 pub(crate) async fn read(mut output: impl AsyncRead + Unpin, exchange: Arc<Exchange>) {
-    let mut buffer = Vec::with_capacity(usize::try_from(limits::MCP_READ_BYTES).unwrap_or(usize::MAX));
+    let mut buffer = Vec::with_capacity(limits::size(limits::MCP_READ_BYTES));
     let mut lines = LineSplitter::for_messages();
     // A line over the cap whose requests were failed already.
     let mut failed = false;
@@ -41,7 +41,8 @@ pub(crate) async fn read(mut output: impl AsyncRead + Unpin, exchange: Arc<Excha
             take(&exchange, line, &mut failed);
         }
         if lines.over_cap().is_some_and(|bytes| bytes > limits::MCP_LINE_SKIPPED_BYTES) {
-            break;
+            let most = limits::MCP_LINE_SKIPPED_BYTES;
+            return exchange.close_because(format!("wrote more than {most} bytes without an end of line and was given up"));
         }
     }
     if let Some(line) = lines.finish() {

@@ -11,7 +11,7 @@ async fn a_line_over_the_cap_fails_what_waits_and_the_next_line_is_read() {
     let mut first = rig.ask(1, None);
     let (mut server, output) = tokio::io::duplex(1024 * 1024);
     let reading = tokio::spawn(read(output, rig.exchange.clone()));
-    let over = vec![b'x'; usize::try_from(limits::MCP_LINE_BYTES).unwrap() + 1];
+    let over = vec![b'x'; limits::size(limits::MCP_LINE_BYTES) + 1];
     server.write_all(&over).await.unwrap();
     server.write_all(b"\n").await.unwrap();
     assert_eq!(
@@ -36,7 +36,7 @@ async fn a_line_without_an_end_fails_what_waits_all_the_same() {
     let waiting = rig.ask(1, None);
     let (mut server, output) = tokio::io::duplex(1024 * 1024);
     let reading = tokio::spawn(read(output, rig.exchange.clone()));
-    let over = vec![b'x'; usize::try_from(limits::MCP_LINE_BYTES).unwrap() + 1];
+    let over = vec![b'x'; limits::size(limits::MCP_LINE_BYTES) + 1];
     server.write_all(&over).await.unwrap();
     match waiting.answer.await.unwrap() {
         Answer::Unreadable(why) => assert!(why.starts_with("sent a line of more than 335"), "{why}"),

@@ -1,6 +1,7 @@
 //! What came of a call: the raw answer of a server, classified. Pure.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mission_contract::log::{CallEnd, CallResult};
 use mission_contract::text::Text;
@@ -85,9 +86,9 @@ pub(crate) fn error_in_words(error: &str) -> String {
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
-    const DATA_SHOWN: usize = 1024;
+    let most = limits::size(limits::MCP_ERROR_DATA_BYTES);
     let Ok(raw) = serde_json::from_str::<Raw<'_>>(error) else {
-        return format!("an error that is no error object: {}", cut(error, DATA_SHOWN));
+        return format!("an error that is no error object: {}", cut(error, most));
     };
     let code = raw.code.map_or("without a code", RawValue::get);
     let message = raw.message.map(|message| decoded(message.get()).unwrap_or_else(|| message.get().to_owned()));
@@ -96,7 +97,7 @@ pub(crate) fn error_in_words(error: &str) -> String {
         None => format!("error {code}"),
     };
     if let Some(data) = raw.data {
-        words.push_str(&format!(" (data: {})", cut(data.get(), DATA_SHOWN)));
+        words.push_str(&format!(" (data: {})", cut(data.get(), most)));
     }
     words
 }
@@ -185,7 +186,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
         None | Some("null" | "false") => false,
         Some("true") => true,
         Some(other) => {
-            return no_result(format!("a result that does not say whether it is an error: isError is {}.", cut(other, 80)));
+            return no_result(format!("a result that does not say whether it is an error: isError is {}.", quoted(other)));
         }
     };
     let Some(content) = raw.content.or(raw.structured.map(|_| Vec::new())).or(is_error.then(Vec::new)) else {
@@ -213,7 +214,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
     let mut structured = None;
     if let Some(raw) = raw.structured {
         match serde_json::from_str(raw.get()) {
-            Ok(value) => structured = Some(value),
+            Ok(value) => structured = Some(Arc::new(value)),
             Err(error) => notices.push((
                 "structured_dropped",
                 format!("The structuredContent of a result of `{tool}` cannot be read and is kept as text: {error}."),
@@ -240,7 +241,7 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
 fn task_answer(result: &str, tool: &str, notices: &mut Vec<(&'static str, String)>) -> String {
     let value: Value = serde_json::from_str(result).unwrap_or_default();
     let id = value.get("taskId").or_else(|| value.pointer("/task/taskId")).and_then(Value::as_str);
-    let id = cut(id.unwrap_or("unknown"), 128);
+    let id = quoted(id.unwrap_or("unknown"));
     notices.push((
         "task_refused",
         format!("The tool `{tool}` began a task that was not asked for (id {id}); it may still be at work."),
@@ -256,7 +257,7 @@ pub(crate) fn result_type(kind: Option<&Value>) -> Result<(), String> {
     match kind {
         None => Ok(()),
         Some(Value::String(kind)) if kind == "complete" => Ok(()),
-        Some(other) => Err(cut(&other.to_string(), 80)),
+        Some(other) => Err(quoted(&other.to_string())),
     }
 }
 
@@ -265,7 +266,7 @@ fn unknown_type(block: &RawBlock<'_>) -> Option<String> {
     let kind = block.kind.and_then(|kind| decoded(kind.get()));
     match kind.as_deref() {
         Some("text" | "image" | "audio" | "resource_link" | "resource") => None,
-        Some(kind) => Some(cut(&format!("{kind:?}"), 80)),
+        Some(kind) => Some(quoted(&format!("{kind:?}"))),
         None => Some("of no name".to_owned()),
     }
 }
@@ -324,7 +325,7 @@ fn block_text(block: &RawBlock<'_>, blocks: &mut Vec<Value>) -> String {
         }
         _ => {}
     }
-    let kind = if kind.is_empty() { "unknown".to_owned() } else { cut(&kind, 80) };
+    let kind = if kind.is_empty() { "unknown".to_owned() } else { quoted(&kind) };
     blocks.push(json!({ "kind": kind }));
     format!("[{kind}]")
 }
@@ -333,6 +334,11 @@ fn block_text(block: &RawBlock<'_>, blocks: &mut Vec<Value>) -> String {
 fn base64_bytes(string: &str) -> u64 {
     let signs = string.trim_matches('"').trim_end_matches('=').len();
     u64::try_from(signs).unwrap_or(u64::MAX).saturating_mul(3) / 4
+}
+
+/// One word of a server, as a sentence repeats it.
+pub(crate) fn quoted(text: &str) -> String {
+    cut(text, limits::size(limits::MCP_QUOTED_BYTES))
 }
 
 /// Text that has at most so many bytes.
@@ -346,7 +352,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> String {
 
 /// A sample of what a server wrote, printable and bounded.
 pub(crate) fn sample(bytes: &[u8]) -> String {
-    let cap = usize::try_from(limits::MCP_SAMPLE_BYTES).unwrap_or(usize::MAX);
+    let cap = limits::size(limits::MCP_SAMPLE_BYTES);
     let text = String::from_utf8_lossy(bytes.get(..cap.min(bytes.len())).unwrap_or_default());
     let printable: String =
         text.chars().flat_map(|sign| if sign.is_control() { sign.escape_unicode().collect() } else { vec![sign] }).collect();

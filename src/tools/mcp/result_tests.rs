@@ -25,7 +25,7 @@ fn result(result: &str) -> CallResult {
 fn ok(raw: &str) -> (String, Option<Value>) {
     let result = result(raw);
     assert_eq!((result.end, result.exit_code, result.error.as_str()), (CallEnd::Ok, 0, ""), "{raw}");
-    (result.text.as_str().to_owned(), result.structured)
+    (result.text.as_str().to_owned(), result.structured.map(std::sync::Arc::unwrap_or_clone))
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn only_a_tool_that_says_so_has_failed() {
     let failed = result(r#"{"content":[{"type":"text","text":"no such file"}],"isError":true,"structuredContent":{"code":2}}"#);
     assert_eq!((failed.end, failed.exit_code), (CallEnd::Error, 1));
     assert_eq!((failed.text.as_str(), failed.error.as_str()), ("", "no such file"));
-    assert_eq!(failed.structured, Some(json!({"code": 2})));
+    assert_eq!(failed.structured.as_deref(), Some(&json!({"code": 2})));
     insta::assert_snapshot!(result(r#"{"content":[],"isError":true}"#).error, @"The tool `tool` says that it failed, and not why.");
     insta::assert_snapshot!(result(r#"{"isError":true}"#).error, @"The tool `tool` says that it failed, and not why.");
     assert_eq!(ok(r#"{"content":[{"type":"text","text":"Error: none found"}]}"#).0, "Error: none found");

@@ -276,7 +276,7 @@ impl Server {
         }
         match self.bring_up(current).await {
             Ok(mut notices) => {
-                let (what, detail) = self.words().restarted;
+                let (what, detail) = self.words().back;
                 let (what, detail, server) = (what.to_owned(), detail.to_owned(), Some(self.name().to_owned()));
                 notices.insert(0, Observed { what, detail, server, of: None });
                 if tell_stale {
@@ -328,21 +328,21 @@ impl Server {
         current.raw = raw;
         current.heard = None;
         current.session = Some(session.clone());
-        notices.extend(self.unencrypted());
+        self.unencrypted(&mut notices);
         session.listen();
         self.watch(session);
         Ok(self.untold(notices))
     }
 
     /// A credential that everybody between can read.
-    fn unencrypted(&self) -> Option<(&'static str, String)> {
-        let Reach::Http { address, token } = &self.request.reach else { return None };
+    fn unencrypted(&self, notices: &mut Vec<(&'static str, String)>) {
+        let Reach::Http { address, token } = &self.request.reach else { return };
         let has_credential = token.is_some() || address.is_masked();
-        (has_credential && !address.is_encrypted() && !address.is_loopback()).then(|| {
+        if has_credential && !address.is_encrypted() && !address.is_loopback() {
             let detail =
                 format!("The credential of the server goes to {} unencrypted; use https where you can.", address.shown());
-            ("credential_unencrypted", detail)
-        })
+            notices.push(("credential_unencrypted", detail));
+        }
     }
 
     fn words(&self) -> &'static Words {
@@ -359,7 +359,7 @@ impl Server {
             let how = session.death().await;
             if !server.closing.is_cancelled() {
                 *server.died_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                server.reports.tell(server.words().died, format!("The server {how}."), None);
+                server.reports.tell(server.words().gone, format!("The server {how}."), None);
             }
             session.close().await;
         });
@@ -393,29 +393,26 @@ impl Server {
     }
 }
 
-/// What is said of a server that went away and came back.
+/// What is said of a server that went away and came back: codes, sentences and parts of sentences.
 struct Words {
-    died: &'static str,
-    restarted: (&'static str, &'static str),
+    gone: &'static str,
+    back: (&'static str, &'static str),
     again: &'static str,
     too_often: &'static str,
     started: &'static str,
 }
 
 const CHILD: Words = Words {
-    died: "server_died",
-    restarted: ("server_restarted", "The server had died and was started again; what it held in memory is gone."),
+    gone: "server_died",
+    back: ("server_restarted", "The server had died and was started again; what it held in memory is gone."),
     again: "died, was started again",
     too_often: "has died {} times since a call of it last came to its end, and is not started again",
     started: "started",
 };
 
 const REMOTE: Words = Words {
-    died: "session_lost",
-    restarted: (
-        "session_reopened",
-        "The server had lost its session and was given a new one; what it held in the old one is gone.",
-    ),
+    gone: "session_lost",
+    back: ("session_reopened", "The server had lost its session and was given a new one; what it held in the old one is gone."),
     again: "lost its session, was given a new one",
     too_often: "has lost its session {} times since a call of it last came to its end, and is given no new one",
     started: "reached",

@@ -19,6 +19,8 @@ pub struct Answer {
     pub(super) pause: Duration,
     /// Only so many bytes of the body are sent.
     pub(super) stop_after: Option<usize>,
+    /// Not given before the server lets it go.
+    pub(super) held: bool,
     pub(super) end: End,
 }
 
@@ -54,7 +56,7 @@ pub(super) enum End {
 }
 
 fn answer(content: Content) -> Answer {
-    Answer { content, delay: Duration::ZERO, segment: None, pause: Duration::ZERO, stop_after: None, end: End::Keep }
+    Answer { content, delay: Duration::ZERO, segment: None, pause: Duration::ZERO, stop_after: None, held: false, end: End::Keep }
 }
 
 fn completion(said: Said) -> Answer {
@@ -72,8 +74,8 @@ pub fn answers(text: &str) -> Answer {
 }
 
 /// The model calls these tools. Where no function is declared only the first call is said.
-pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Answer {
-    completion(Said::Calls(calls.into_iter().map(|(name, arguments)| (name.to_owned(), arguments)).collect()))
+pub fn calls<Name: Into<String>>(calls: impl IntoIterator<Item = (Name, Value)>) -> Answer {
+    completion(Said::Calls(calls.into_iter().map(|(name, arguments)| (name.into(), arguments)).collect()))
 }
 
 /// An event stream whose events hold these data.
@@ -122,7 +124,7 @@ impl Answer {
         self
     }
 
-    /// With this usage.
+    /// With this usage; in a stream only when the request asks for it, as servers do.
     pub fn costing(mut self, reported: Value) -> Self {
         if let Content::Completion { usage, .. } = &mut self.content {
             *usage = Some(reported);
@@ -149,6 +151,12 @@ impl Answer {
     /// So many bytes in one write: TCP segments of that size, when the reader keeps up.
     pub fn in_segments_of(mut self, bytes: usize) -> Self {
         self.segment = Some(bytes);
+        self
+    }
+
+    /// Only once [`super::ModelServer::let_go`] was called.
+    pub fn held(mut self) -> Self {
+        self.held = true;
         self
     }
 
@@ -217,7 +225,7 @@ pub(super) fn bytes_of(answer: &Answer, request: &Request) -> (Vec<u8>, Vec<Vec<
             let finish = finish.clone().unwrap_or_else(|| if calls.is_empty() { "stop" } else { "tool_calls" }.to_owned());
             if request.asks_for_stream() {
                 let mut events = chunks(&text, &calls, &finish, *fragment);
-                if let Some(usage) = usage {
+                if let Some(usage) = usage.as_ref().filter(|_| request.asks_for_usage()) {
                     events.push(json!({"id": "c", "object": "chat.completion.chunk", "choices": [], "usage": usage}).to_string());
                 }
                 if *done {

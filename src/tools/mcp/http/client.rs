@@ -174,5 +174,5 @@ fn chain(error: &reqwest::Error) -> String {
             words.push(text);
         }
     }
-    cut(&words.join(": "), usize::try_from(limits::MCP_SAMPLE_BYTES).unwrap_or(usize::MAX))
+    cut(&words.join(": "), limits::size(limits::MCP_SAMPLE_BYTES))
 }

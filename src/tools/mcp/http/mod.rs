@@ -136,7 +136,7 @@ impl Drop for HttpWire {
 impl Link {
     /// Carries what comes, each message on a task of its own, until it is told to end.
     async fn serve(self: Arc<Self>, mut outgoing: mpsc::Receiver<Outgoing>) {
-        let cap = usize::try_from(limits::MCP_POSTS).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::MCP_POSTS);
         let mut requests = JoinSet::new();
         let mut others = JoinSet::new();
         loop {

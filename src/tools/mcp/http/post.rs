@@ -110,7 +110,7 @@ impl Link {
 
     /// An answer in one piece.
     async fn body(&self, mut response: Response, id: &Id, is_unstated: bool) -> Option<Answer> {
-        let cap = usize::try_from(limits::MCP_LINE_BYTES).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::MCP_LINE_BYTES);
         let status = response.status();
         let too_large =
             |bytes: String| Some(Answer::Unreadable(format!("sent an answer of {bytes} bytes, and {cap} are allowed")));
@@ -205,7 +205,7 @@ impl Link {
 
     /// The beginning of a body, as far as it comes soon.
     async fn beginning(&self, mut response: Response) -> Vec<u8> {
-        let cap = usize::try_from(limits::MCP_ERROR_BODY_BYTES).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::MCP_ERROR_BODY_BYTES);
         let mut body = Vec::new();
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {

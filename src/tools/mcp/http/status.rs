@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use crate::limits;
 use crate::tools::address::Address;
 use crate::tools::mcp::exchange::Refused;
-use crate::tools::mcp::result::cut;
+use crate::tools::mcp::result::quoted;
 
 /// What is known when a server says no.
 pub(super) struct No<'a> {
@@ -85,7 +85,7 @@ fn words(no: &No<'_>, retry_after: Option<Duration>) -> String {
 /// The rights that the server asks for.
 fn scope(headers: &HeaderMap) -> String {
     let challenge = header(headers, &WWW_AUTHENTICATE).unwrap_or_default();
-    let scope = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split_once('"')).map(|(scope, _)| cut(scope, 80));
+    let scope = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split_once('"')).map(|(scope, _)| quoted(scope));
     scope.map_or_else(String::new, |scope| format!("; it asks for the scope {scope:?}"))
 }
 

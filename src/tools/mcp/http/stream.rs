@@ -20,7 +20,7 @@ use crate::tools::mcp::exchange::Answer;
 use crate::tools::mcp::frame::{Id, Shape, shape};
 use crate::tools::mcp::incoming::dispatch;
 use crate::tools::mcp::outgoing::Asked;
-use crate::tools::mcp::result::cut;
+use crate::tools::mcp::result::quoted;
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -105,7 +105,7 @@ impl Link {
 
     /// Reads one connection of a stream to its end, or until the request that it is read for has its answer.
     pub(super) async fn follow(&self, mut response: Response, of: Option<(&Id, &Asked)>, place: &mut Place) -> Ended {
-        let cap = usize::try_from(limits::MCP_LINE_BYTES).unwrap_or(usize::MAX);
+        let cap = limits::size(limits::MCP_LINE_BYTES);
         let id = of.map(|(id, _)| id);
         // What stands for as long as the server likes has no end to be bounded by.
         let bounded = of.is_some_and(|(_, asked)| !asked.is_standing);
@@ -162,7 +162,7 @@ impl Link {
         if event.name.is_empty() || event.name == "message" {
             dispatch(&self.exchange, Cow::Owned(data.into_bytes()), of);
         } else {
-            self.exchange.noise(|| format!("an event of the kind {:?}", cut(&event.name, 80)));
+            self.exchange.noise(|| format!("an event of the kind {:?}", quoted(&event.name)));
         }
     }
 
@@ -194,6 +194,6 @@ impl Link {
         if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")) {
             return Ok(response);
         }
-        Err(NotOpened::Refused(format!("answers a GET with {:?} and no stream of events", cut(&kind, 80))))
+        Err(NotOpened::Refused(format!("answers a GET with {:?} and no stream of events", quoted(&kind))))
     }
 }

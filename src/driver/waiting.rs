@@ -1,0 +1,115 @@
+//! What the loop waits for: whatever is in flight, and nothing where nothing is.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use mission_contract::log::{CallEnd, CallResult, Observed};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::fragments::Fragments;
+use crate::engine::request::ToolDispatch;
+use crate::journal::JournalFailed;
+use crate::model::{Delta, ModelReply};
+use crate::sys::signals::EndSignal;
+use crate::tools::{Discovery, PlaneEvent, ToolPlane};
+
+/// A question that is being answered.
+pub(super) struct Asking {
+    pub(super) ordinal: u64,
+    pub(super) reply: BoxFuture<'static, ModelReply>,
+    pub(super) deltas: mpsc::Receiver<Delta>,
+    pub(super) cancel: CancellationToken,
+    pub(super) fragments: Fragments,
+}
+
+/// A call that is being made.
+pub(super) struct Calling {
+    pub(super) ordinal: u64,
+    /// Waits for its intent to be durable, and makes the call.
+    pub(super) result: BoxFuture<'static, CallResult>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// What woke the loop.
+pub(super) enum Woke {
+    Journal(JournalFailed),
+    Signal(EndSignal),
+    Delta(Delta),
+    Reply(Option<ModelReply>),
+    Result(Option<CallResult>),
+    Report(Option<PlaneEvent>),
+    Sink(Option<Observed>),
+    Listed(Option<Discovery>),
+}
+
+/// Makes a call once its intent is durable.
+pub(super) async fn call(
+    tools: Arc<dyn ToolPlane>,
+    dispatch: ToolDispatch,
+    durable: impl Future<Output = Result<(), JournalFailed>>,
+    cancel: CancellationToken,
+) -> CallResult {
+    let durable = tokio::select! {
+        biased;
+        () = cancel.cancelled() => {
+            let error = format!("The call of `{}` was given up before it was made.", dispatch.name);
+            return CallResult { end: CallEnd::Cancelled, exit_code: -1, error, ..CallResult::default() };
+        }
+        durable = durable => durable,
+    };
+    match durable {
+        Ok(()) => tools.call(dispatch, cancel).await,
+        // The loop hears of it by itself.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+pub(super) async fn asked(asking: &mut Option<Asking>, end_by: Option<Instant>) -> Woke {
+    let Some(asking) = asking else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        // First: one that ignores its cancellation may have more to say for ever.
+        () = at(end_by) => Woke::Reply(None),
+        Some(delta) = asking.deltas.recv() => Woke::Delta(delta),
+        reply = &mut asking.reply => Woke::Reply(Some(reply)),
+    }
+}
+
+pub(super) async fn called(calling: &mut Option<Calling>, end_by: Option<Instant>) -> Option<CallResult> {
+    let Some(calling) = calling else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        result = &mut calling.result => Some(result),
+        () = at(end_by) => None,
+    }
+}
+
+pub(super) async fn listed(listing: &mut Option<BoxFuture<'static, Option<Discovery>>>) -> Option<Discovery> {
+    match listing {
+        Some(listing) => listing.await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) async fn received<T>(receiver: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) async fn received_unbounded<T>(receiver: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
