@@ -18,6 +18,7 @@ use super::error::CliError;
 use crate::driver::{self, Ended, Opening, Parts};
 use crate::engine::delivery::EventSink;
 use crate::engine::texts;
+use crate::engine::words::RESULT_TOOL;
 use crate::journal::{RunLog, RunStore};
 use crate::redact::Redactor;
 use crate::stream::console::{Console, Look};
@@ -146,8 +147,12 @@ fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<
     if discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional) {
         return Ok(Some(Vec::new()));
     }
-    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).collect();
-    Ok(Some(skill.close(&offered)?))
+    // What the engine answers itself is always on offer: a manifest may name it, and need not.
+    let results = std::iter::once(RESULT_TOOL.to_owned());
+    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).chain(results).collect();
+    let mut allowed = skill.close(&offered)?;
+    allowed.retain(|name| name != RESULT_TOOL);
+    Ok(Some(allowed))
 }
 
 fn sinks(

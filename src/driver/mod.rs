@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::effect::{Effect, Ending};
 use crate::engine::run::{FoldError, Run};
-use crate::journal::{JournalFailed, RunLog};
+use crate::journal::{JournalFailed, Patience, RunLog};
 use crate::limits::{CLOSING_MS, DELTA_QUEUE, LISTING_SECONDS};
 use crate::model::{Delta, ModelBackend, ModelReply};
 use crate::redact::Redactor;
@@ -135,10 +135,16 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         driver.close_after(detail);
     }
     driver.let_go();
-    let left = driver.end_by().saturating_duration_since(Instant::now());
+    let patience = match driver.signal {
+        None => Patience::WhileTaken(driver.grace),
+        Some(_) => {
+            let left = driver.end_by().saturating_duration_since(Instant::now());
+            Patience::AtMost(left.max(Duration::from_millis(CLOSING_MS)))
+        }
+    };
     let Driver { log, ending, signal, mut signals, .. } = driver;
     let close = async {
-        let closing = log.close(left.max(Duration::from_millis(CLOSING_MS))).await;
+        let closing = log.close(patience).await;
         // Whoever reads has the last record; a plane that panics has nothing more to say.
         let _ = AssertUnwindSafe(async { tools.close().await }).catch_unwind().await;
         closing

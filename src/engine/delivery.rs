@@ -69,6 +69,9 @@ pub trait Valve: Send + Sync {
     /// Gives the reader up if something waits for it: what it has not taken stays untaken.
     fn give_up(&self);
 
+    /// Bytes that the reader, or what stands between it and us, has taken so far.
+    fn taken(&self) -> u64;
+
     /// Whether the reader was given up.
     fn is_given_up(&self) -> bool;
 

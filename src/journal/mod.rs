@@ -15,5 +15,5 @@ mod writer;
 pub use error::{JournalError, JournalFailed, ReadError};
 pub use meta::{RunMeta, Witness};
 pub use reader::{LogReader, Tail, TornTail};
-pub use run_log::{Closing, RunLog};
+pub use run_log::{Closing, Patience, RunLog};
 pub use store::{HeldRun, RunStore};

@@ -47,6 +47,15 @@ pub struct Closing {
     pub given_up: Vec<(String, u64)>,
 }
 
+/// How long the end of a run waits for a slow reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// This long in all: the run was told to end.
+    AtMost(Duration),
+    /// As long as something is taken at least once in this time: a slow reader loses nothing.
+    WhileTaken(Duration),
+}
+
 impl RunLog {
     /// Makes a run in `store` and starts its writer. The first thing to append is `open`; [`RunLog::run_id`] says which id the
     /// run got: `run_id`, or another one when that was taken.
@@ -213,15 +222,15 @@ impl RunLog {
         }
     }
 
-    /// Writes and delivers everything, ends the sinks and frees the run. A reader that takes nothing is given up after
-    /// `grace`; the log is complete all the same.
-    pub async fn close(mut self, grace: Duration) -> Closing {
+    /// Writes and delivers everything, ends the sinks and frees the run. A reader is given up when `patience` ends; the log is
+    /// complete all the same.
+    pub async fn close(mut self, patience: Patience) -> Closing {
         let everything = self.synced();
         let failure = self.progress.clone();
         self.queue.close();
         let mut failed = None;
         if let Some(mut done) = self.done.take()
-            && tokio::time::timeout(grace, &mut done).await.is_err()
+            && !self.ends_within(patience, &mut done).await
         {
             let stuck = tokio::time::timeout(Duration::from_millis(limits::JOURNAL_STUCK_MS), self.give_up(done)).await;
             if stuck.is_err() {
@@ -237,6 +246,28 @@ impl RunLog {
         }
         let given_up = self.valves.iter().filter(|valve| valve.is_given_up());
         Closing { failed, given_up: given_up.map(|valve| (valve.name().to_owned(), valve.left_out())).collect() }
+    }
+
+    /// Waits for the thread's end. False when patience ended first.
+    async fn ends_within(&self, patience: Patience, done: &mut oneshot::Receiver<()>) -> bool {
+        match patience {
+            Patience::AtMost(time) => tokio::time::timeout(time, done).await.is_ok(),
+            Patience::WhileTaken(pause) => loop {
+                let before = self.taken();
+                if tokio::time::timeout(pause, &mut *done).await.is_ok() {
+                    return true;
+                }
+                if self.taken() == before {
+                    return false;
+                }
+            },
+        }
+    }
+
+    /// What the disk and the readers have taken so far.
+    fn taken(&self) -> (u64, u64) {
+        let bytes = self.valves.iter().fold(0_u64, |sum, valve| sum.wrapping_add(valve.taken()));
+        (self.progress.borrow().durable, bytes)
     }
 
     /// Gives up every reader that something waits for, until the thread has ended. More than once: it may come to wait for

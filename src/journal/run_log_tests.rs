@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::io::Write;
 use std::sync::mpsc;
@@ -79,7 +79,7 @@ async fn a_run_from_its_first_line_to_its_end() {
     assert!(marker.exists());
     log.record(7, finished(), None);
     log.room().await;
-    assert_eq!(log.close(GRACE).await, Closing::default());
+    assert_eq!(log.close(Patience::AtMost(GRACE)).await, Closing::default());
 
     assert!(!marker.exists());
     let lines = lines(&run_folder.join("log.ndjson"));
@@ -111,7 +111,7 @@ async fn a_run_without_an_end_stays_marked_open() {
     let store = RunStore::of(None, folder.path());
     let mut log = RunLog::create(&store, "run_1-1", clock(), Vec::new()).unwrap();
     log.append(0, open());
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     assert!(folder.path().join(".mission/runs/open/run_1-1").exists());
     assert_eq!(store.meta("run_1-1").unwrap().outcome, None);
 }
@@ -140,7 +140,7 @@ async fn what_comes_while_a_group_is_busy_is_one_group_and_order_is_kept() {
     log.pass(fragment("fragment 2"));
     log.record(0, notice("third"), None);
     go_on.send(()).unwrap();
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     let seen: Vec<String> = busy.iter().collect();
     let order = ["fragment 1", "second", "fragment 2", "third"];
     assert!(seen.len() == 4 && seen.iter().zip(order).all(|(line, text)| line.contains(text)), "{seen:?}");
@@ -159,7 +159,7 @@ async fn a_large_text_is_stored_once_and_goes_out_whole() {
     let result = log.append(0, Entry::Result(CallResult { text: text.clone(), ..Default::default() }));
     let event = Event::ToolResult(ToolResult { tool: "mcp.big".into(), output: text, handle: "r1".into(), ..Default::default() });
     log.record(0, event.clone(), Some(result));
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     assert_eq!(delivered.iter().collect::<Vec<_>>(), [event.to_line()]);
     let size = std::fs::metadata(&path).unwrap().len();
     assert!(size > 6_000_000 && size < 8_000_000, "{size}");
@@ -188,7 +188,7 @@ async fn a_failed_journal_says_so_at_once_and_delivers_nothing_but_the_emergency
     log.emergency(vec![notice("journal_failed"), finished()]);
     assert_eq!(log.synced().await, Err(error.clone()));
     log.room().await;
-    let closing = log.close(GRACE).await;
+    let closing = log.close(Patience::AtMost(GRACE)).await;
     assert_eq!(closing.failed, Some(error));
     assert_eq!(delivered.iter().collect::<Vec<_>>(), [notice("journal_failed").to_line(), finished().to_line()]);
 }
@@ -201,7 +201,7 @@ async fn an_ending_that_was_lost_with_the_journal_is_told_all_the_same() {
     let mut log = over(full(), vec![sink]);
     log.append(0, open());
     log.record(0, finished(), None);
-    assert!(log.close(GRACE).await.failed.is_some());
+    assert!(log.close(Patience::AtMost(GRACE)).await.failed.is_some());
     let told: Vec<String> = delivered.iter().collect();
     let incomplete = Event::MissionFinished(MissionFinished { outcome: Outcome::Incomplete, steps: 2, ..Default::default() });
     assert_eq!(told.len(), 2, "{told:?}");
@@ -216,7 +216,7 @@ async fn an_ending_that_was_lost_with_the_journal_is_told_all_the_same() {
         let mut log = over(full(), vec![sink]);
         log.record(0, finished(), None);
         log.emergency(emergency);
-        log.close(GRACE).await;
+        log.close(Patience::AtMost(GRACE)).await;
         assert_eq!(delivered.iter().collect::<Vec<_>>(), whole.map(|event| event.to_line()));
     }
 }
@@ -230,7 +230,7 @@ async fn a_sync_that_fails_loses_what_was_written() {
     log.record(0, notice("lost"), None);
     let error = log.synced().await.unwrap_err();
     assert!(error.detail.starts_with("it could not be synced ("), "{error}");
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     assert_eq!(delivered.iter().count(), 0);
     drop(reader);
 }
@@ -251,7 +251,7 @@ async fn a_slow_sink_makes_the_run_wait_for_room() {
         go_on.send(()).unwrap();
     }
     room.await.unwrap();
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
 }
 
 #[tokio::test]
@@ -267,11 +267,39 @@ async fn the_end_of_a_run_gives_up_a_reader_that_takes_nothing_and_the_log_is_co
         log.record(0, notice(&"x".repeat(100)), None);
     }
     log.record(0, finished(), None);
-    let closing = log.close(Duration::from_millis(100)).await;
+    let closing = log.close(Patience::AtMost(Duration::from_millis(100))).await;
     assert_eq!(closing.failed, None);
     assert!(matches!(&closing.given_up[..], [(name, left)] if name == "fd:3" && *left > 100), "{closing:?}");
     assert_eq!(lines(&path).len(), 4001);
     drop(reader);
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slower_than_patience_and_still_reads_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RunStore::of(None, folder.path());
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    let output = Output { name: "fd:3".into(), descriptor: writer, standard: false };
+    let sink = LineSink::start(output, |_| ()).unwrap();
+    let mut log = RunLog::create(&store, "run_1-1", clock(), vec![Box::new(sink)]).unwrap();
+    log.record(0, notice(&"x".repeat(400 * 1024)), None);
+    log.record(0, finished(), None);
+    // All of it takes longer than the patience below; no pause of it does.
+    let pace = Duration::from_millis(50);
+    let reading = std::thread::spawn(move || {
+        let (mut reader, mut bite, mut read) = (File::from(reader), vec![0; 4096], 0);
+        let (_held, never) = mpsc::channel::<()>();
+        loop {
+            match std::io::Read::read(&mut reader, &mut bite).unwrap() {
+                0 => return read,
+                size => read += size,
+            }
+            let _ = never.recv_timeout(pace);
+        }
+    });
+    let closing = log.close(Patience::WhileTaken(Duration::from_secs(2))).await;
+    assert_eq!(closing, Closing::default());
+    assert!(reading.join().unwrap() > 400 * 1024);
 }
 
 #[tokio::test]
@@ -284,7 +312,7 @@ async fn a_run_that_is_not_kept_is_journaled_all_the_same() {
     log.append(0, open());
     log.record(0, finished(), None);
     log.synced().await.unwrap();
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     // A head of a log that nobody can see would say nothing.
     assert_eq!(delivered.iter().collect::<Vec<_>>(), [finished().to_line()]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -299,7 +327,7 @@ async fn a_later_stretch_moves_the_torn_tail_away_and_carries_the_chain_on() {
     let path = run_folder.join("log.ndjson");
     log.append(1, open());
     log.append(2, timer("a"));
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
 
     for (epoch, torn) in [(2, "log.torn-3"), (3, "log.torn-4")] {
         File::options().append(true).open(&path).unwrap().write_all(b"{\"seq\":3,\"gro").unwrap();
@@ -310,7 +338,7 @@ async fn a_later_stretch_moves_the_torn_tail_away_and_carries_the_chain_on() {
         assert_eq!((log.epoch(), log.last_seq()), (epoch, tail.seq));
         assert!(matches!(store.hold("run_1-1"), Err(JournalError::Held { holder: Some(holder), .. }) if holder.epoch == epoch));
         log.append(tail.ms, Entry::Writer(WriterLine { epoch, ..Default::default() }));
-        assert_eq!(log.close(GRACE).await, Closing::default());
+        assert_eq!(log.close(Patience::AtMost(GRACE)).await, Closing::default());
         assert_eq!(std::fs::read_to_string(run_folder.join(torn)).unwrap(), "{\"seq\":3,\"gro");
     }
     let lines = lines(&path);
@@ -325,12 +353,12 @@ async fn a_tail_torn_twice_at_one_line_keeps_both() {
     let mut log = RunLog::create(&store, "run_1-1", clock(), Vec::new()).unwrap();
     let run_folder = log.folder().unwrap().to_path_buf();
     log.append(1, open());
-    log.close(GRACE).await;
+    log.close(Patience::AtMost(GRACE)).await;
     for rest in ["one", "two"] {
         File::options().append(true).open(run_folder.join("log.ndjson")).unwrap().write_all(rest.as_bytes()).unwrap();
         let held = store.hold("run_1-1").unwrap();
         let tail = held.reader().unwrap().into_tail().unwrap();
-        RunLog::reopen(held, &tail, clock(), Vec::new()).unwrap().close(GRACE).await;
+        RunLog::reopen(held, &tail, clock(), Vec::new()).unwrap().close(Patience::AtMost(GRACE)).await;
     }
     assert_eq!(std::fs::read_to_string(run_folder.join("log.torn-2")).unwrap(), "one");
     assert_eq!(std::fs::read_to_string(run_folder.join("log.torn-2.2")).unwrap(), "two");
@@ -340,7 +368,7 @@ async fn a_tail_torn_twice_at_one_line_keeps_both() {
 async fn a_run_of_which_nothing_became_durable_cannot_be_carried_on() {
     let folder = tempfile::tempdir().unwrap();
     let store = RunStore::of(None, folder.path());
-    RunLog::create(&store, "run_1-1", clock(), Vec::new()).unwrap().close(GRACE).await;
+    RunLog::create(&store, "run_1-1", clock(), Vec::new()).unwrap().close(Patience::AtMost(GRACE)).await;
     let held = store.hold("run_1-1").unwrap();
     assert!(matches!(held.reader().unwrap().into_tail(), Err(ReadError::Empty { .. })));
 }

@@ -1,6 +1,7 @@
 //! The bounded queue between the journal's writer and the thread of one sink.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::delivery::Valve;
@@ -12,6 +13,8 @@ pub(super) struct Queue {
     name: String,
     state: Mutex<State>,
     changed: Condvar,
+    /// Bytes written so far.
+    taken: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +33,7 @@ struct State {
 
 impl Queue {
     pub(super) fn new(name: String) -> Self {
-        Self { name, state: Mutex::default(), changed: Condvar::new() }
+        Self { name, state: Mutex::default(), changed: Condvar::new(), taken: AtomicU64::new(0) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -72,6 +75,11 @@ impl Queue {
         state.writing = true;
         self.changed.notify_all();
         Some(line)
+    }
+
+    /// Notes that so much was written.
+    pub(super) fn took(&self, bytes: usize) {
+        self.taken.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Takes nothing any more, and frees whoever waits.
@@ -132,6 +140,10 @@ impl Valve for QueueValve {
             state.given_up = true;
             self.queue.switch_off_locked(&mut state);
         }
+    }
+
+    fn taken(&self) -> u64 {
+        self.queue.taken.load(Ordering::Relaxed)
     }
 
     fn is_given_up(&self) -> bool {

@@ -81,17 +81,26 @@ fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
         while let Some(line) = next {
             if line.len() >= bound {
                 // Too large to be copied: written from where it stands.
-                write_fully(descriptor.as_fd(), &bytes)?;
+                write(queue, descriptor, &bytes)?;
                 bytes.clear();
-                write_fully(descriptor.as_fd(), line.as_bytes())?;
+                write(queue, descriptor, line.as_bytes())?;
             } else {
                 bytes.extend_from_slice(line.as_bytes());
             }
             bytes.push(b'\n');
             next = if bytes.len() < bound { queue.pop(false) } else { None };
         }
-        write_fully(descriptor.as_fd(), &bytes)?;
+        write(queue, descriptor, &bytes)?;
         bytes.clear();
+    }
+    Ok(())
+}
+
+/// Writes in pieces, so that a slow reader is seen to take something: a call that waits for room in a pipe says nothing until all is in.
+fn write(queue: &Queue, descriptor: &OwnedFd, bytes: &[u8]) -> std::io::Result<()> {
+    for piece in bytes.chunks(limits::size(limits::SINK_PIECE_BYTES)) {
+        write_fully(descriptor.as_fd(), piece)?;
+        queue.took(piece.len());
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ fn under(front: &str, servers: &[(&str, &str)]) -> (Finished, Model) {
 fn only_what_it_names_is_offered_in_its_order() {
     let server = needs!(servers::misbehaving(&[]));
     let (finished, model) = under(
-        "name: lamps\ndescription: Counts lamps.\nallowed_tools:\n  - mcp.look\n  - add\n  - absent?\n",
+        "name: lamps\ndescription: Counts lamps.\nallowed_tools:\n  - mission_result\n  - mcp.look\n  - add\n  - absent?\n",
         &[("mcp", &server)],
     );
     finished.exits(0).ends("answered");
