@@ -150,6 +150,7 @@ impl Run {
             error: if ok { String::new() } else { text },
             structured: None,
             repeats: None,
+            remark: String::new(),
         };
         let call = Pending {
             proposed: Proposed { name: RESULT_TOOL.into(), ..proposed },
@@ -173,10 +174,12 @@ impl Run {
                 error: String::new(),
                 structured: result.structured.clone(),
                 repeats: Some(self.seq),
+                remark: result.remark.clone(),
             },
             CallEnd::Error => {
                 let error = if result.error.is_empty() { text.to_string() } else { result.error.clone() };
-                Finished { exit_code: 1, output: Arc::from(""), error, structured: result.structured.clone(), repeats: None }
+                let (structured, remark) = (result.structured.clone(), result.remark.clone());
+                Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None, remark }
             }
             CallEnd::Protocol => Finished::failed(result.error.clone()),
             // Who made the call knows whether it went out at all, and says so.
@@ -205,7 +208,7 @@ impl Run {
         let typed = typed
             .map_or_else(String::new, |typed| format!("\n{}", words::typed_result(&handle, &typed.to_string(), typed.truncated)));
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);
-        let (shown, truncated) = match (&same, ok) {
+        let (mut shown, truncated) = match (&same, ok) {
             (Some(same), _) => (words::repeated_result(&tool, same), false),
             (None, true) => {
                 let shown = bound(&result.output, marker);
@@ -217,6 +220,9 @@ impl Run {
                 (words::failed_result(&tool, result.exit_code, &format!("{}{typed}", shown.text)), shown.truncated)
             }
         };
+        if !result.remark.is_empty() {
+            shown = format!("{shown}\n{}", result.remark);
+        }
         let event = ToolResult {
             index: self.index,
             tool,
@@ -254,10 +260,12 @@ struct Finished {
     error: String,
     structured: Option<Arc<Value>>,
     repeats: Option<u64>,
+    /// What the model is told behind the text.
+    remark: String,
 }
 
 impl Finished {
     fn failed(error: String) -> Self {
-        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None }
+        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None, remark: String::new() }
     }
 }

@@ -3,17 +3,46 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A tool server to start.
+use crate::tools::address::{Address, Token};
+
+/// A tool server to start or to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerRequest {
     /// The namespace of its tools.
     pub name: String,
-    /// The command and its arguments.
-    pub argv: Vec<String>,
-    /// Variables that are passed on besides the allow-list: name inside the server → name in our environment.
-    pub passes: BTreeMap<String, String>,
+    /// How it is reached.
+    pub reach: Reach,
     /// The run goes on without it when it does not come up.
     pub optional: bool,
     /// For its start, its handshake and its list in all; and how long a call may give no sign of life.
     pub timeout: Duration,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is started, and spoken to over its pipes.
+    Stdio {
+        /// The command and its arguments.
+        argv: Vec<String>,
+        /// Variables that are passed on besides the allow-list: name inside the server → name in our environment.
+        passes: BTreeMap<String, String>,
+    },
+    /// It runs somewhere, and is spoken to over HTTP.
+    Http {
+        /// Where.
+        address: Address,
+        /// What it wants to see with every request.
+        token: Option<Token>,
+    },
+}
+
+impl Reach {
+    /// `stdio` or `http`: the word of the stream and the log.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Reach::Stdio { .. } => "stdio",
+            Reach::Http { .. } => "http",
+        }
+    }
 }

@@ -1,0 +1,264 @@
+//! Where a tool server is on the network: what a person types, what may be shown of it, and its credential. Pure.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use crate::limits;
+
+/// What stands in the place of a credential.
+const MASK: &str = "***";
+
+/// Last words of a query parameter's name behind which a credential stands.
+const CREDENTIAL_WORDS: &[&str] = &[
+    "accesstoken",
+    "apikey",
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "password",
+    "passwd",
+    "pwd",
+    "secret",
+    "session",
+    "sessionid",
+    "sig",
+    "signature",
+    "token",
+];
+
+/// A bearer token. It is never printed: not by `Debug`, and it has no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a token as it was given. Blanks and line ends around it go, as does a leading `Bearer`: they come from files, shells and
+    /// copied headers.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence's end that does not repeat it.
+    pub fn parse(given: &str) -> Result<Self, String> {
+        let token = given.trim();
+        let token = match token.split_once(char::is_whitespace) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("bearer") => rest.trim_start(),
+            _ => token,
+        };
+        if token.is_empty() {
+            return Err("it is empty".to_owned());
+        }
+        if u64::try_from(token.len()).unwrap_or(u64::MAX) > limits::MCP_TOKEN_BYTES {
+            return Err(format!("it has more than {} bytes", limits::MCP_TOKEN_BYTES));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("it holds a sign that no header may hold; give the token alone".to_owned());
+        }
+        Ok(Self(token.to_owned()))
+    }
+
+    /// The token itself, to be sent and nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(***)")
+    }
+}
+
+/// Where a server is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Without user and password.
+    url: Url,
+    /// User and password, when the URL held them.
+    basic: Option<(String, Token)>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Address({})", self.shown())
+    }
+}
+
+impl Address {
+    /// Reads a URL. It is taken as it is: no path is added, a query is kept and sent.
+    ///
+    /// # Errors
+    /// A sentence's end that says what is wrong with it; it repeats nothing of it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("the URL is empty; give one like https://host/mcp".to_owned());
+        }
+        match text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
+            Some("http" | "https") => {}
+            _ => return Err("a URL begins with http:// or https://".to_owned()),
+        }
+        let mut url = Url::parse(text).map_err(|error| format!("the URL cannot be read ({error})"))?;
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err("the URL names no host".to_owned());
+        }
+        url.set_fragment(None);
+        let mut basic = None;
+        if !url.username().is_empty() || url.password().is_some() {
+            basic = Some((url.username().to_owned(), Token(url.password().unwrap_or_default().to_owned())));
+            // Neither fails for a URL that has a host.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        Ok(Self { url, basic })
+    }
+
+    /// Where requests go.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// User and password that stood in it.
+    pub fn basic(&self) -> Option<(&str, &Token)> {
+        self.basic.as_ref().map(|(user, password)| (user.as_str(), password))
+    }
+
+    /// How sentences name it: without user, password and query.
+    pub fn shown(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.to_string()
+    }
+
+    /// The whole of it with its credentials masked, as a log may keep it.
+    pub fn masked(&self) -> String {
+        let mut url = self.url.clone();
+        if self.basic.is_some() {
+            let _ = url.set_username(MASK);
+        }
+        if self.url.query().is_some() {
+            let pairs: Vec<(String, String)> = self
+                .url
+                .query_pairs()
+                .map(|(name, value)| {
+                    let value = if names_a_credential(&name) { MASK.into() } else { value };
+                    (name.into_owned(), value.into_owned())
+                })
+                .collect();
+            url.query_pairs_mut().clear().extend_pairs(pairs);
+        }
+        url.to_string()
+    }
+
+    /// True when something in it must not be shown.
+    pub fn is_masked(&self) -> bool {
+        self.basic.is_some() || self.url.query_pairs().any(|(name, _)| names_a_credential(&name))
+    }
+
+    /// What of it is a credential, each with the name of where it stood.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        let password = self.basic.iter().map(|(_, password)| ("MCP_URL".to_owned(), password.reveal().to_owned()));
+        let query = self.url.query_pairs().filter(|(name, _)| names_a_credential(name));
+        password.chain(query.map(|(_, value)| ("MCP_URL".to_owned(), value.into_owned()))).collect()
+    }
+
+    /// True for https.
+    pub fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// True when it is this machine itself: no proxy stands between.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
+            Err(_) => {
+                let name = host.trim_end_matches('.').to_ascii_lowercase();
+                name == "localhost" || name.ends_with(".localhost")
+            }
+        }
+    }
+}
+
+/// What may be shown of a text that was given as a URL and may be none: nothing before an `@` or behind a `?`.
+pub fn shown_of(given: &str) -> String {
+    let (scheme, rest) = given.split_once("://").map_or(("", given), |(scheme, rest)| (scheme, rest));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+fn names_a_credential(parameter: &str) -> bool {
+    let name = parameter.to_ascii_lowercase();
+    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    CREDENTIAL_WORDS.contains(&last)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_token_is_taken_out_of_what_is_around_it_and_shown_nowhere() {
+        for given in ["tok-1", " tok-1\n", "Bearer tok-1", "bearer\ttok-1 "] {
+            assert_eq!(Token::parse(given).unwrap().reveal(), "tok-1", "{given:?}");
+        }
+        assert_eq!(format!("{:?}", Token::parse("tok-1").unwrap()), "Token(***)");
+        for wrong in ["", " ", "a b", "a\u{7}b", "clé"] {
+            let why = Token::parse(wrong).unwrap_err();
+            assert!(wrong.trim().is_empty() || !why.contains(wrong), "{why}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_url_are_kept_and_never_shown() {
+        let address = Address::parse(" https://me:pa55word@h.example:8443/mcp?api_key=abcdefgh&author=shakespeare#x ").unwrap();
+        assert_eq!(address.url().as_str(), "https://h.example:8443/mcp?api_key=abcdefgh&author=shakespeare");
+        assert_eq!(address.shown(), "https://h.example:8443/mcp");
+        assert_eq!(address.masked(), "https://***@h.example:8443/mcp?api_key=***&author=shakespeare");
+        assert!(address.is_masked() && !format!("{address:?}").contains("pa55word"));
+        let (user, password) = address.basic().unwrap();
+        assert_eq!((user, password.reveal()), ("me", "pa55word"));
+        let secrets: Vec<String> = address.secrets().into_iter().map(|(_, value)| value).collect();
+        assert_eq!(secrets, ["pa55word", "abcdefgh"]);
+        let plain = Address::parse("http://127.0.0.1:8000/mcp?page=2").unwrap();
+        assert_eq!((plain.masked(), plain.is_masked()), ("http://127.0.0.1:8000/mcp?page=2".to_owned(), false));
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_without_being_repeated() {
+        for (text, says) in [
+            ("", "empty"),
+            ("h/mcp", "begins with"),
+            ("ftp://u:pw@h", "begins with"),
+            ("http://", "read"),
+            ("http://h:99999", "read"),
+        ] {
+            let why = Address::parse(text).unwrap_err();
+            assert!(why.contains(says) && !why.contains("pw"), "{text}: {why}");
+        }
+        assert_eq!(shown_of("ftp://u:pw@h/p?key=1"), "ftp://h/p");
+        assert_eq!(shown_of("u:pw@h/p#x"), "h/p");
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        let loopback = |text: &str| Address::parse(text).unwrap().is_loopback();
+        for here in [
+            "http://127.0.0.1:1",
+            "http://127.9.9.9",
+            "http://[::1]:2/x",
+            "http://localhost",
+            "http://a.localhost.",
+            "http://0.0.0.0",
+        ] {
+            assert!(loopback(here), "{here}");
+        }
+        for there in ["http://10.0.0.1", "http://localhost.example", "https://h.example"] {
+            assert!(!loopback(there), "{there}");
+        }
+    }
+}
