@@ -102,6 +102,22 @@ fn a_tool_that_is_gone_leaves() {
     assert_eq!(called, ["goes", "stays"]);
 }
 
+/// A server that does not declare that it tells its changes is listed again at the boundary of a step, beside the model.
+#[test]
+fn a_server_that_does_not_tell_its_changes_is_found_out() {
+    needs!(servers::python());
+    let serving = Serving::tools(&json!([tool("first")]));
+    let step = |at: u64| call("srv.first", json!({"at": at}));
+    let model = Model::says([step(0), held(step(1)), step(2), step(3), answer("done")]);
+    let live = Mission::objective("go").model(&model).mcp_stdio("srv", &serving.line()).spawn();
+    live.wait_for_event("tool_result");
+    serving.list(&json!({"tools": [tool("first"), tool("second")]}));
+    model.let_go();
+    let finished = live.finish();
+    finished.exits(0).ends("answered");
+    assert_eq!(catalogues(&finished).last().unwrap(), &json!(["srv.first", "srv.second", "mission_result"]), "{finished}");
+}
+
 /// M13. A death in a call fails it at once with what is known of it; the call is not made again; the next one starts the server anew.
 #[test]
 fn a_death_in_a_call_is_told_and_the_call_is_not_made_again() {

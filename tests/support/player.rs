@@ -149,10 +149,9 @@ pub fn probed() -> Value {
     json!([{"expect": "server/discover"}, {"send": {"jsonrpc": "2.0", "id": "$ID", "error": {"code": -32601, "message": "no"}}}])
 }
 
-/// A handshake in this version.
+/// A handshake in this version. The server says that it tells its changes: it is not listed again at every step.
 pub fn initialized(version: &str) -> Value {
-    let result =
-        json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "player", "version": "1"}});
+    let result = json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {"name": "player", "version": "1"}});
     json!([
         {"expect": "initialize"},
         {"send": {"jsonrpc": "2.0", "id": "$ID", "result": result}},

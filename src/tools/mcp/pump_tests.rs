@@ -85,7 +85,7 @@ async fn what_a_server_said_before_it_took_its_input_away_is_heard() {
     let waiting = rig.ask(1, None);
     let (input, server) = tokio::io::duplex(64);
     drop(server);
-    let lines = std::mem::replace(&mut rig.lines, mpsc::channel(1).1);
+    let lines = std::mem::replace(&mut rig.outgoing, mpsc::channel(1).1);
     let writing = tokio::spawn(write(input, lines, rig.exchange.clone(), CancellationToken::new()));
     // The writing has failed by now, and nothing was read yet.
     tokio::task::yield_now().await;

@@ -326,10 +326,11 @@ impl Server {
         current.state.detail = None;
         current.tools = tools;
         current.raw = raw;
-        current.heard = None;
         current.session = Some(session.clone());
         self.unencrypted(&mut notices);
         session.listen();
+        // Over pipes nothing was missed since the list was asked for; elsewhere nobody listens yet.
+        current.heard = session.hears_changes();
         self.watch(session);
         Ok(self.untold(notices))
     }
