@@ -30,6 +30,7 @@ mod servers;
 mod skill;
 mod stream;
 mod tables;
+mod wild_http;
 mod wild_lists;
 mod wild_lives;
 mod wild_stdio;

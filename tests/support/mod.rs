@@ -5,6 +5,7 @@
 
 pub mod each;
 pub mod feed;
+pub mod http;
 pub mod log;
 pub mod model;
 pub mod model_server;

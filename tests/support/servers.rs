@@ -29,7 +29,8 @@ pub fn line<Word: AsRef<Path>>(words: impl IntoIterator<Item = Word>) -> String 
     shlex::try_join(words.iter().map(String::as_str)).unwrap()
 }
 
-fn fetched(variable: &str, folder: &str, inside: &str) -> Result<PathBuf, String> {
+/// A file that `tests/run` fetches.
+pub fn fetched(variable: &str, folder: &str, inside: &str) -> Result<PathBuf, String> {
     let root = std::env::var_os(variable).map_or_else(|| target().join("test-servers").join(folder), PathBuf::from);
     let path = root.join(inside);
     if path.is_file() { Ok(path) } else { Err(format!("{inside} is not there: `tests/run --servers` fetches it")) }
