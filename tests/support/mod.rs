@@ -7,6 +7,8 @@ pub mod feed;
 pub mod log;
 pub mod model;
 pub mod model_server;
+pub mod planes;
+pub mod remote;
 pub mod run;
 pub mod servers;
 pub mod skips;
