@@ -1,7 +1,7 @@
 //! The wire and the log of `mission`, and nothing else: a consumer can depend on this crate alone.
 //!
 //! * [`event`]: the records of the event stream (`--events`), one JSON object a line; [`visit`]: their texts.
-//! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope and kinds; [`line`]: writing, reading and chaining them.
+//! * [`log`]: the lines of a run's journal (`log.ndjson`): envelope and kinds; [`mod@line`]: writing, reading and chaining them.
 //! * [`spec`]: what a run was asked to do, as the journal's `open` line keeps it.
 //! * [`text`]: the one string type that may be large and shared.
 //! * [`vocabulary`]: events, words, exit codes, flags and variables as data; [`conforms`] holds a record to it.

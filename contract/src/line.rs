@@ -137,6 +137,21 @@ const AFTER_SUM: &[u8] = b"\"}";
 /// Hex digits of a sum.
 const SUM_DIGITS: usize = digest::ZERO.len();
 
+/// What a line says besides its entry and its place in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// Number of the line, from 1.
+    pub seq: u64,
+    /// Number of the group that it is synced with.
+    pub group: u64,
+    /// When it is written, RFC 3339 UTC with milliseconds.
+    pub at: &'a str,
+    /// Work time of the run in milliseconds.
+    pub ms: u64,
+    /// The branch that it belongs to; none on the main one.
+    pub branch: Option<&'a str>,
+}
+
 /// Builds lines and keeps the chain between them.
 #[derive(Clone, Debug)]
 pub struct LineWriter {
@@ -158,19 +173,9 @@ impl LineWriter {
     ///
     /// # Errors
     /// [`LineProblem::Unwritable`] when the entry does not serialise; `out` and the chain are then as before.
-    #[allow(clippy::too_many_arguments)]
-    pub fn line(
-        &mut self,
-        seq: u64,
-        group: u64,
-        at: &str,
-        ms: u64,
-        branch: Option<&str>,
-        entry: &Entry,
-        out: &mut Vec<u8>,
-    ) -> Result<(), LineProblem> {
+    pub fn line(&mut self, envelope: Envelope<'_>, entry: &Entry, out: &mut Vec<u8>) -> Result<(), LineProblem> {
         let start = out.len();
-        if let Err(error) = self.before_sum(seq, group, at, ms, branch, entry, out) {
+        if let Err(error) = self.before_sum(envelope, entry, out) {
             out.truncate(start);
             return Err(LineProblem::Unwritable { detail: error.to_string() });
         }
@@ -183,17 +188,8 @@ impl LineWriter {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn before_sum(
-        &self,
-        seq: u64,
-        group: u64,
-        at: &str,
-        ms: u64,
-        branch: Option<&str>,
-        entry: &Entry,
-        out: &mut Vec<u8>,
-    ) -> Result<(), serde_json::Error> {
+    fn before_sum(&self, envelope: Envelope<'_>, entry: &Entry, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        let Envelope { seq, group, at, ms, branch } = envelope;
         out.extend_from_slice(b"{\"seq\":");
         serde_json::to_writer(&mut *out, &seq)?;
         out.extend_from_slice(b",\"group\":");
@@ -208,25 +204,14 @@ impl LineWriter {
         }
         out.extend_from_slice(b",\"prev\":");
         serde_json::to_writer(&mut *out, &self.head)?;
-        out.extend_from_slice(b",\"");
-        out.extend_from_slice(entry.kind().as_bytes());
-        out.extend_from_slice(b"\":");
-        match entry {
-            Entry::Open(body) => serde_json::to_writer(out, body),
-            Entry::Writer(body) => serde_json::to_writer(out, body),
-            Entry::Leg(body) => serde_json::to_writer(out, body),
-            Entry::Catalogue(body) => serde_json::to_writer(out, body),
-            Entry::Reply(body) => serde_json::to_writer(out, body),
-            Entry::Result(body) => serde_json::to_writer(out, body),
-            Entry::Control(body) => serde_json::to_writer(out, body),
-            Entry::Decision(body) => serde_json::to_writer(out, body),
-            Entry::Timer(body) => serde_json::to_writer(out, body),
-            Entry::Observed(body) => serde_json::to_writer(out, body),
-            Entry::Closed(body) => serde_json::to_writer(out, body),
-            Entry::Ask(body) => serde_json::to_writer(out, body),
-            Entry::Intent(body) => serde_json::to_writer(out, body),
-            Entry::Record(body) => serde_json::to_writer(out, body),
+        // The entry is an object of one member, which becomes one of the line's.
+        let brace = out.len();
+        serde_json::to_writer(&mut *out, entry)?;
+        if let Some(brace) = out.get_mut(brace) {
+            *brace = b',';
         }
+        out.pop();
+        Ok(())
     }
 }
 
@@ -277,7 +262,7 @@ impl LineSeed<'_> {
         Err(E::custom(sentence))
     }
 
-    fn expect<'de, A: MapAccess<'de>>(&mut self, map: &mut A, expected: &'static str) -> Result<(), A::Error> {
+    fn next_is<'de, A: MapAccess<'de>>(&mut self, map: &mut A, expected: &'static str) -> Result<(), A::Error> {
         let found = map.next_key::<String>()?.unwrap_or_default();
         match found == expected {
             true => Ok(()),
@@ -294,13 +279,13 @@ impl<'de> Visitor<'de> for LineSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Line, A::Error> {
-        self.expect(&mut map, "seq")?;
+        self.next_is(&mut map, "seq")?;
         let seq = map.next_value()?;
-        self.expect(&mut map, "group")?;
+        self.next_is(&mut map, "group")?;
         let group = map.next_value()?;
-        self.expect(&mut map, "at")?;
+        self.next_is(&mut map, "at")?;
         let at = map.next_value()?;
-        self.expect(&mut map, "ms")?;
+        self.next_is(&mut map, "ms")?;
         let ms = map.next_value()?;
         let mut branch = None;
         let mut key = map.next_key::<String>()?.unwrap_or_default();
@@ -331,7 +316,7 @@ impl<'de> Visitor<'de> for LineSeed<'_> {
             "sum" | "" => return self.refuse(LineProblem::KeyOrder { expected: "the entry", found: kind }),
             _ => return self.refuse(LineProblem::UnknownKind { kind }),
         };
-        self.expect(&mut map, "sum")?;
+        self.next_is(&mut map, "sum")?;
         let sum: Digest = map.next_value()?;
         if sum != self.sum {
             // The summed bytes hold an end of their own: two objects in one line.

@@ -39,7 +39,7 @@ fn log_of(entries: &[Entry]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         let seq = position as u64 + 1;
         let branch = (!position.is_multiple_of(2)).then_some("direct");
-        writer.line(seq, seq / 3, AT, seq * 10, branch, entry, &mut out).unwrap();
+        writer.line(Envelope { seq, group: seq / 3, at: AT, ms: seq * 10, branch }, entry, &mut out).unwrap();
         lines.push(out);
     }
     lines
@@ -54,7 +54,13 @@ fn summed(before_sum: &str) -> Vec<u8> {
 fn a_line_has_its_keys_in_order_and_the_sum_of_its_bytes() {
     let mut out = Vec::new();
     let mut writer = LineWriter::new(digest::ZERO.into());
-    writer.line(1, 1, AT, 7, Some("direct"), &Entry::Timer(Timer { name: "wall".into() }), &mut out).unwrap();
+    writer
+        .line(
+            Envelope { seq: 1, group: 1, at: AT, ms: 7, branch: Some("direct") },
+            &Entry::Timer(Timer { name: "wall".into() }),
+            &mut out,
+        )
+        .unwrap();
     let before = format!(
         r#"{{"seq":1,"group":1,"at":"{AT}","ms":7,"branch":"direct","prev":"{}","timer":{{"name":"wall"}}"#,
         digest::ZERO
@@ -111,11 +117,13 @@ fn a_line_that_is_missing_moved_or_forged_is_found() {
     // The right number and a right sum, but another past.
     let mut other = LineWriter::new(sha256_hex(b"elsewhere"));
     let mut forged = Vec::new();
-    other.line(2, 1, AT, 0, None, &Entry::Timer(Timer::default()), &mut forged).unwrap();
+    other.line(Envelope { seq: 2, group: 1, at: AT, ms: 0, branch: None }, &Entry::Timer(Timer::default()), &mut forged).unwrap();
     assert!(matches!(verifier.check(&forged).unwrap_err(), LineProblem::PrevDiffers { .. }));
     let mut back = Vec::new();
     let mut verifier = ChainVerifier::after(1, 5, digest::ZERO.into());
-    LineWriter::new(digest::ZERO.into()).line(2, 4, AT, 0, None, &Entry::Timer(Timer::default()), &mut back).unwrap();
+    LineWriter::new(digest::ZERO.into())
+        .line(Envelope { seq: 2, group: 4, at: AT, ms: 0, branch: None }, &Entry::Timer(Timer::default()), &mut back)
+        .unwrap();
     assert_eq!(verifier.check(&back).unwrap_err(), LineProblem::GroupFalls { before: 5, found: 4 });
 }
 
@@ -187,7 +195,7 @@ proptest! {
     fn any_text_survives_a_line(text in any::<String>(), branch in prop::option::of(any::<String>())) {
         let entry = Entry::Reply(Reply { text: text.as_str().into(), ..Default::default() });
         let mut out = Vec::new();
-        LineWriter::new(digest::ZERO.into()).line(1, 1, AT, 0, branch.as_deref(), &entry, &mut out).unwrap();
+        LineWriter::new(digest::ZERO.into()).line(Envelope { seq: 1, group: 1, at: AT, ms: 0, branch: branch.as_deref() }, &entry, &mut out).unwrap();
         let line = parse_line(&out).unwrap();
         prop_assert_eq!(&line.branch, &branch);
         let Entry::Reply(reply) = line.entry else { panic!("no reply") };

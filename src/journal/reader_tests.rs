@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use mission_contract::event::{Event, ToolResult};
-use mission_contract::line::LineWriter;
+use mission_contract::line::{Envelope, LineWriter};
 use mission_contract::log::{CallResult, Observed, Timer, Writer};
 use proptest::prelude::*;
 
@@ -27,7 +27,9 @@ impl Log {
         let group = self.lines.len() as u64 + 1;
         for entry in entries {
             let (start, seq) = (self.bytes.len(), self.lines.len() as u64 + 1);
-            self.writer.line(seq, group, "2026-12-01T00:00:00.000Z", seq * 10, None, entry, &mut self.bytes).unwrap();
+            self.writer
+                .line(Envelope { seq, group, at: "2026-12-01T00:00:00.000Z", ms: seq * 10, branch: None }, entry, &mut self.bytes)
+                .unwrap();
             self.lines.push((start..self.bytes.len(), group));
         }
         self

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mission_contract::event::{Event, MissionFinished, Notice, Outcome, ToolResult};
-use mission_contract::line::LineWriter;
+use mission_contract::line::{self, LineWriter};
 use mission_contract::log::Entry;
 use mission_contract::text::{DEDUPLICATED_BYTES, Text};
 use tokio::sync::{oneshot, watch};
@@ -245,7 +245,8 @@ impl Writer {
         // The memory for a large line is taken at once: growing step by step would take it twice.
         let size = weight::of_entry(entry);
         self.buffer.reserve(size.saturating_add(size >> 4));
-        match self.lines.line(seq, group, &rfc3339(at), ms, branch, entry, &mut self.buffer) {
+        let at = rfc3339(at);
+        match self.lines.line(line::Envelope { seq, group, at: &at, ms, branch }, entry, &mut self.buffer) {
             Ok(()) => self.seq = seq,
             Err(problem) => return self.fail(&format!("line {seq} could not be written ({problem})")),
         }

@@ -39,7 +39,7 @@ impl JsonText {
     }
 }
 
-/// Bytes of `\uXXXX`.
+/// Bytes of an escape that names a code unit: `\u` and four digits.
 const ESCAPE: usize = 6;
 /// Third digits of the first halves, and of the second.
 const FIRST: [char; 6] = ['8', '9', 'a', 'b', 'A', 'B'];

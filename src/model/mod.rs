@@ -1,7 +1,7 @@
 //! Models behind one trait, one file a wire format.
 //!
-//! [`settings`] chooses; [`openai`] speaks chat completions ([`request`] renders, [`stream`] folds what comes, [`http`] carries, [`endpoint`] knows
-//! base URLs); [`scripted`] plays a file.
+//! [`settings`] chooses; [`openai`] speaks chat completions (`request` renders, `stream` folds what comes, `http` carries, [`endpoint`] knows base
+//! URLs); [`scripted`] plays a file.
 
 mod calls;
 pub mod endpoint;

@@ -100,7 +100,7 @@ pub fn read(yaml: &str) -> Result<FrontMatter, Problem> {
 /// The keys of a mapping, in their order; for files of which nothing is understood yet.
 ///
 /// # Errors
-/// As [`read`]; also when it is no mapping.
+/// As `read`; also when it is no mapping.
 pub fn keys(yaml: &str) -> Result<Vec<Placed>, Problem> {
     struct AnyKeys;
     impl<'de> Visitor<'de> for AnyKeys {

@@ -1,4 +1,4 @@
-//! Processes, descriptors, locks, files, clock: the only place for unsafe code.
+//! Processes, descriptors, signals, environments, locks, files, clocks, and splitters of what comes in pieces: the only place for unsafe code.
 
 pub mod clock;
 pub mod descriptors;

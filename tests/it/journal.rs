@@ -159,6 +159,38 @@ fn a_killed_run_leaves_a_log_that_holds_and_is_known_to_be_open() {
     assert_eq!(Log::read(&run_dir).bytes, log.bytes, "another run leaves it alone");
 }
 
+#[test]
+fn a_run_is_held_by_its_process_and_by_nobody_once_that_is_killed() {
+    use nix::fcntl::{Flock, FlockArg};
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::says([Turn::Stall]);
+    let live = Mission::objective("wait").model(&model).directory(folder.path()).spawn();
+    model.wait_for_request(1);
+    let run_dir = run_dirs(folder.path()).remove(0);
+    let lock = || std::fs::File::open(run_dir.join("lock")).unwrap();
+    let holder: Value = serde_json::from_reader(lock()).unwrap();
+    assert_eq!((&holder["pid"], &holder["epoch"]), (&json!(live.id()), &json!(1)), "{holder}");
+    assert!(holder["host"].is_string() && holder["boot_id"].is_string(), "{holder}");
+    assert!(Flock::lock(lock(), FlockArg::LockSharedNonblock).is_err(), "a run that goes on is held");
+    live.signal(nix::sys::signal::Signal::SIGKILL);
+    live.finish();
+    assert!(Flock::lock(lock(), FlockArg::LockExclusiveNonblock).is_ok(), "the kernel frees it");
+}
+
+#[test]
+fn what_a_list_shows_names_the_last_line_as_a_witness() {
+    let model = Model::says([answer("Twelve.")]);
+    let finished = Mission::objective("how many lamps?").model(&model).run();
+    finished.exits(0);
+    let meta: Value = serde_json::from_slice(&std::fs::read(finished.run_dir().join("meta.json")).unwrap()).unwrap();
+    let last = finished.log().lines().pop().unwrap();
+    assert_eq!(meta["head"], json!({"seq": last["seq"], "sum": last["sum"]}));
+    assert_eq!(
+        (&meta["run_id"], &meta["objective"], &meta["outcome"], &meta["steps"], &meta["provider"]),
+        (&finished.only("mission_started")["run_id"], &json!("how many lamps?"), &json!("answered"), &json!(1), &json!("local"))
+    );
+}
+
 fn logged_names(log: &Log) -> Vec<String> {
     log.of_kind("record").iter().map(|record| record["event"].as_str().unwrap().to_owned()).collect()
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Model, answer, call};
 use crate::support::needs;
-use crate::support::run::{Finished, Mission, write};
+use crate::support::run::{Finished, Mission, records, write};
 use crate::support::servers;
 
 /// One run with one call of one real tool.
@@ -144,4 +144,33 @@ fn tools_lists_what_a_run_would_offer() {
     read.exits(0);
     assert!(read.stdout.contains("mcp.echo"), "{read}");
     assert!(!Path::new(&read.directory).join(".mission").exists(), "listing leaves nothing behind");
+}
+
+#[test]
+fn a_server_and_our_name_can_be_given_by_variables_and_a_flag_puts_the_server_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes.ndjson");
+    let server = needs!(servers::misbehaving(&["--note", notes.to_str().unwrap()]));
+    let run = |name: &str, more: &[&str]| {
+        let model = Model::says([call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
+        Mission::objective("add").model(&model).env("MCP_STDIO", &server).env("MCP_CLIENT_NAME", name).args(more).run()
+    };
+    let finished = run("platform", &[]);
+    finished.exits(0).ends("answered");
+    assert_eq!(output(&finished), "5");
+    let other = needs!(servers::misbehaving(&[]));
+    let finished = run("nobody", &["--mcp-stdio", &format!("other={other}")]);
+    assert_eq!(finished.only("mission_started")["servers"][0]["name"], "other", "{finished}");
+    let told: Vec<Value> = records(&std::fs::read_to_string(notes).unwrap());
+    let names: Vec<&Value> = told.iter().filter(|note| note["what"] == "client").map(|note| &note["name"]).collect();
+    assert_eq!(names, ["platform"]);
+}
+
+#[test]
+fn how_long_a_server_may_be_silent_can_be_given_by_a_variable() {
+    let model = Model::says([answer("never asked")]);
+    let finished = Mission::objective("add").model(&model).mcp_stdio("mute", "sleep 200").env("MCP_TIMEOUT_S", "0.3").run();
+    finished.exits(1).ends("incomplete");
+    assert!(finished.only("notice")["detail"].as_str().unwrap().contains("0.3 s"), "{finished}");
+    assert_eq!(model.requests().len(), 0);
 }

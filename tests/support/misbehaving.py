@@ -81,6 +81,7 @@ def answer(message):
     method = message.get("method")
     parameters = message.get("params") or {}
     if method == "initialize":
+        note("client", name=parameters["clientInfo"]["name"])
         return {
             "protocolVersion": "2025-06-18" if parameters.get("protocolVersion", "") > "2025-11-25" else parameters["protocolVersion"],
             "capabilities": {"tools": {}}, "serverInfo": {"name": "misbehaving", "version": "1"},

@@ -302,6 +302,11 @@ impl Live {
         self.wait_for(name, |record| record["event"] == name)
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid, signal).unwrap();

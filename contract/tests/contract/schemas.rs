@@ -5,6 +5,7 @@ use std::fs;
 
 use mission_contract::conforms::conforms;
 use mission_contract::digest::ZERO;
+use mission_contract::line::Envelope;
 use mission_contract::log::{Entry, LineWriter, Reply};
 use mission_contract::vocabulary::{self, Field, Kind};
 use mission_contract::{event::Event, schema};
@@ -185,7 +186,7 @@ fn lines_of_a_log_are_valid() {
         [Entry::Open(Box::default()), Entry::Reply(Reply { text: "hello".into(), ..Default::default() }), Entry::Record(record)];
     for (seq, entry) in (1..).zip(&entries) {
         let mut bytes = Vec::new();
-        writer.line(seq, 1, "2026-12-01T00:00:00.000Z", 0, None, entry, &mut bytes).unwrap();
+        writer.line(Envelope { seq, group: 1, at: "2026-12-01T00:00:00.000Z", ms: 0, branch: None }, entry, &mut bytes).unwrap();
         let mut line: Value = serde_json::from_slice(&bytes).unwrap();
         assert!(validator.is_valid(&line), "{line}");
         line["tick"] = json!({});

@@ -1,4 +1,6 @@
 //! The command line as it is typed: flags by subject, values as texts. Pure; what the texts mean is decided in `configuration`.
+// What stands in brackets there is a variable: these docs are the help.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod later;
 mod limits;

@@ -32,7 +32,7 @@ pub(crate) struct Start {
 #[derive(Debug)]
 pub(crate) enum Wire {
     /// The pipes of a child.
-    Child(ChildWire),
+    Child(Box<ChildWire>),
     /// HTTP.
     Http(HttpWire),
 }
@@ -49,9 +49,8 @@ impl Wire {
         outgoing: mpsc::Receiver<Outgoing>,
     ) -> Result<Self, String> {
         match reach {
-            Reach::Stdio { argv, .. } => {
-                ChildWire::start(&start.guardian_program, argv, &start.environment, exchange, outgoing).map(Wire::Child)
-            }
+            Reach::Stdio { argv, .. } => ChildWire::start(&start.guardian_program, argv, &start.environment, exchange, outgoing)
+                .map(|child| Wire::Child(Box::new(child))),
             Reach::Http { address, token } => {
                 let client = start.clients.for_address(address)?;
                 HttpWire::open(client, address, token.as_ref(), exchange, outgoing).map(Wire::Http)

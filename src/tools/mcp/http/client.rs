@@ -123,6 +123,9 @@ pub(super) fn trouble(error: &reqwest::Error, address: &Address) -> Trouble {
             (Some(_), _) => format!(
                 "at {at} cannot be trusted over TLS ({words}): where its certificate is issued by an authority of your own, name that in SSL_CERT_FILE"
             ),
+            _ if lower.contains("tls handshake eof") => {
+                format!("at {at} ends the TLS handshake: where it does not speak TLS its URL begins with http://")
+            }
             _ if lower.contains("certificate") => format!("at {at} cannot be trusted over TLS ({words})"),
             (None, Some(io::ErrorKind::ConnectionRefused)) => {
                 let why = format!("refuses the connection to {at}: check that it runs, and the URL");

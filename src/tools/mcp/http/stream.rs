@@ -2,7 +2,6 @@
 //! the server gave its events ids; reading on is no second call.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use mission_contract::log::Era;
@@ -10,10 +9,10 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use tokio::time::{sleep, timeout};
 
+use super::Link;
 use super::client::{Trouble, trouble};
 use super::post::broken;
 use super::status::header;
-use super::{Link, SESSION_LOST};
 use crate::limits;
 use crate::sys::sse::{SseEvent, SseSplitter};
 use crate::tools::mcp::exchange::Answer;
@@ -174,7 +173,6 @@ impl Link {
 
     /// Opens a stream by GET: a new one, or one behind the last event that came of it.
     pub(super) async fn get(&self, last: Option<HeaderValue>) -> Result<Response, NotOpened> {
-        let had_session = self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let mut request = self.to_server(Method::GET, None).header(ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header(LAST_EVENT, last);
@@ -184,10 +182,11 @@ impl Link {
             Err(Trouble::NotSent { why, .. } | Trouble::Broken(why)) => return Err(NotOpened::Passing(why)),
         };
         if !response.status().is_success() {
-            return Err(match self.refused(response, None, had_session).await {
+            // Many a server does not have this and says so with a 404: only a POST tells whether the session is gone.
+            return Err(match self.refused(response, None, false).await {
                 Some(Answer::Refused(refused)) if refused.is_passing() => NotOpened::Passing(refused.why),
                 Some(Answer::Refused(refused)) => NotOpened::Refused(refused.why),
-                _ => NotOpened::Refused(SESSION_LOST.to_owned()),
+                _ => NotOpened::Refused("does not open a stream".to_owned()),
             });
         }
         let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default();
