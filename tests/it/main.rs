@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conformance;
 mod consumer;
 mod demo;
 mod door;
@@ -30,6 +31,7 @@ mod reaching;
 mod results;
 mod schemas;
 mod servers;
+mod servers_http;
 mod skill;
 mod stream;
 mod tables;

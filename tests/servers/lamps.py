@@ -38,11 +38,6 @@ def add(a: int, b: int) -> dict[str, int]:
     return {"sum": a + b}
 
 
-def fail(why: str) -> str:
-    """Fails."""
-    raise ValueError(why)
-
-
 def big(kib: int) -> str:
     """Returns so many KiB of text."""
     return "lamp " * (kib * 1024 // 5)
@@ -52,12 +47,18 @@ def application(options):
     if options.kind == "sdk":
         from mcp.server import MCPServer
         from mcp.server.mcpserver import Context
+        from mcp.server.mcpserver.exceptions import ToolError
 
         server = MCPServer("lamps")
     else:
         from fastmcp import Context, FastMCP
+        from fastmcp.exceptions import ToolError
 
         server = FastMCP("lamps")
+
+    def fail(why: str) -> str:
+        """Fails."""
+        raise ToolError(why)
 
     async def slow(steps: int, context: Context) -> str:
         """Takes its time, and says how far it is."""
