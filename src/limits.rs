@@ -158,7 +158,8 @@ limits! {
     SINK_QUEUE_RECORDS = 1024, "records", "what one reader may be behind before the run waits for it";
     SINK_QUEUE_BYTES = 4 * MIB, "bytes", "what one reader may be behind before the run waits for it; a larger record goes through alone";
     SINK_WRITE_BYTES = 64 * KIB, "bytes", "lines that are written with one call: what a pipe holds";
-    SINK_PIECE_BYTES = 4 * KIB, "bytes", "written with one call: what a pipe takes at once when it has room for anything";
+    SINK_PIECE_BYTES = 32 * KIB, "bytes", "written with one call: half of what a pipe holds, so that its reader and we take turns";
+    SINK_LAST_PIECE_BYTES = 4 * KIB, "bytes", "the same when the end of a run waits for it: what a pipe takes at once when it has room for anything";
     DIAGNOSTIC_BYTES = 4000, "bytes", "one sentence on stderr: less than a pipe takes at once";
     DIAGNOSTIC_WAIT_MS = 1000, "milliseconds", "how long a sentence waits for stderr before it is dropped";
     FIFO_READER_MS = 30_000, "milliseconds", "how long the door waits for somebody to open the FIFO behind --events";

@@ -67,12 +67,23 @@ struct Told {
 }
 
 async fn run(model: Arc<dyn ModelBackend>, tools: Panics) -> Told {
+    run_before(model, tools, |_| {}).await
+}
+
+/// The same, with somebody who looks at every record when it goes out and holds the writer up meanwhile.
+async fn run_before(
+    model: Arc<dyn ModelBackend>,
+    tools: impl ToolPlane + 'static,
+    mut reader: impl FnMut(&Value) + Send + 'static,
+) -> Told {
     let folder = tempfile::tempdir().unwrap();
     let store = RunStore::of(None, folder.path());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let (sender, records) = channel::channel();
     let sink = move |delivery: &Delivery| {
-        let _ = sender.send(serde_json::from_str(delivery.line()).unwrap());
+        let record = serde_json::from_str(delivery.line()).unwrap();
+        reader(&record);
+        let _ = sender.send(record);
     };
     let log = RunLog::create(&store, "run_1-1", Arc::clone(&clock), vec![Box::new(sink)]).unwrap();
     let path = log.folder().unwrap().join("log.ndjson");
@@ -141,4 +152,60 @@ async fn tools_that_panic_end_the_run_and_are_told() {
     let told = run(Says::these(&[r#"{"tool": "nope"}"#]), Panics { at_the_end_too: false }).await;
     assert_eq!(ends_once(&told), ["mission_started", "step_started", "reply_rejected", "notice", "mission_finished"]);
     assert!(told.ended.internal.unwrap().ends_with("the list is lost"));
+}
+
+/// A model that says when it was asked.
+struct Tells(Arc<Says>, channel::Sender<()>);
+
+impl ModelBackend for Tells {
+    fn leg(&self) -> Leg {
+        Leg::default()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: crate::engine::request::ModelRequest,
+        deltas: mpsc::Sender<Delta>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, ModelReply> {
+        async move {
+            let _ = self.1.send(());
+            self.0.ask(request, deltas, cancel).await
+        }
+        .boxed()
+    }
+}
+
+/// A plane whose every result fills the journal's queue.
+struct Large;
+
+impl ToolPlane for Large {
+    fn call(&self, _: crate::engine::request::ToolDispatch, _: CancellationToken) -> BoxFuture<'static, CallResult> {
+        let text = "x".repeat(crate::limits::size(crate::limits::JOURNAL_QUEUE_BYTES) + 1);
+        async { CallResult { text: text.into(), ..CallResult::default() } }.boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'static, Discovery> {
+        async { panic!("nothing is listed twice") }.boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        async {}.boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_asked_while_a_large_result_is_still_being_written() {
+    let (sender, asked) = channel::channel();
+    let model = Arc::new(Tells(Says::these(&[ADD, r#"{"answer": "done"}"#]), sender));
+    let told = run_before(model, Large, move |record| {
+        if record["event"] == "tool_result" {
+            for ask in ["the first", "the second"] {
+                assert!(asked.recv_timeout(Duration::from_secs(20)).is_ok(), "{ask} ask waits for the disk and the readers");
+            }
+        }
+    })
+    .await;
+    assert_eq!(told.ended.ending.unwrap().outcome, Outcome::Answered);
+    assert_eq!(told.ended.journal, None);
 }

@@ -30,7 +30,7 @@ use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 use fragments::Fragments;
 use listing::Known;
-use waiting::{Asking, Calling, Woke, asked, call, called, listed, received, received_unbounded};
+use waiting::{Asking, Calling, Underway, Woke, asked, call, called, listed, received, received_unbounded, underway};
 
 /// What a run is opened with.
 #[derive(Debug)]
@@ -229,7 +229,7 @@ impl Driver {
     }
 
     /// Waits for whatever comes first; what is behind a fragment comes after it. Where the journal has no room, because the disk or a
-    /// reader is slow, nothing is taken but a signal: what waits is held back, and nothing is lost. A run that is being ended waits for
+    /// reader is slow, nothing is taken but a signal: what is in flight goes on, what comes of it is held back, and nothing is lost. A run that is being ended waits for
     /// no reader.
     async fn woke(&mut self) -> Woke {
         let (failed, room) = (self.log.failed(), self.log.room());
@@ -239,7 +239,10 @@ impl Driver {
             (&mut self.asking, &mut self.calling, &mut self.reports, &mut self.sinks, &mut self.listing);
         let anything = async {
             if !is_ending {
-                room.await;
+                tokio::select! {
+                    () = room => {}
+                    never = underway(asking, calling) => match never {},
+                }
             }
             tokio::select! {
                 biased;
@@ -288,7 +291,7 @@ impl Driver {
                 if ordinal > 1 {
                     self.begin_listing(self.tools.list_unheard());
                 }
-                self.asking = Some(Asking { ordinal, reply, deltas, cancel, fragments });
+                self.asking = Some(Asking { ordinal, reply: Underway::new(reply), deltas, cancel, fragments });
             }
             Effect::AbortAsk => {
                 self.end_by();
@@ -302,7 +305,7 @@ impl Driver {
                 let ordinal = dispatch.ordinal;
                 let durable = self.log.synced();
                 let result = call(Arc::clone(&self.tools), *dispatch, durable, cancel.clone()).boxed();
-                self.calling = Some(Calling { ordinal, result, cancel });
+                self.calling = Some(Calling { ordinal, result: Underway::new(result), cancel });
             }
             Effect::CancelCall => {
                 self.end_by();

@@ -1,8 +1,10 @@
 //! What the loop waits for: whatever is in flight, and nothing where nothing is.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
 use mission_contract::log::{CallEnd, CallResult, Observed};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -15,10 +17,33 @@ use crate::model::{Delta, ModelReply};
 use crate::sys::signals::EndSignal;
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 
+/// Work that goes on whether or not what comes of it can be taken yet.
+pub(super) struct Underway<T>(MaybeDone<BoxFuture<'static, T>>);
+
+impl<T> Underway<T> {
+    pub(super) fn new(work: BoxFuture<'static, T>) -> Self {
+        Self(maybe_done(work))
+    }
+
+    /// Lets it go on; what comes of it stays here.
+    fn go_on(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if matches!(self.0, MaybeDone::Gone) { Poll::Ready(()) } else { Pin::new(&mut self.0).poll(context) }
+    }
+
+    /// What came of it. Once it was told, never again.
+    async fn told(&mut self) -> T {
+        std::future::poll_fn(|context| self.go_on(context)).await;
+        match Pin::new(&mut self.0).take_output() {
+            Some(told) => told,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// A question that is being answered.
 pub(super) struct Asking {
     pub(super) ordinal: u64,
-    pub(super) reply: BoxFuture<'static, ModelReply>,
+    pub(super) reply: Underway<ModelReply>,
     pub(super) deltas: mpsc::Receiver<Delta>,
     pub(super) cancel: CancellationToken,
     pub(super) fragments: Fragments,
@@ -28,7 +53,7 @@ pub(super) struct Asking {
 pub(super) struct Calling {
     pub(super) ordinal: u64,
     /// Waits for its intent to be durable, and makes the call.
-    pub(super) result: BoxFuture<'static, CallResult>,
+    pub(super) result: Underway<CallResult>,
     pub(super) cancel: CancellationToken,
 }
 
@@ -66,6 +91,20 @@ pub(super) async fn call(
     }
 }
 
+/// Lets what is in flight go on and takes nothing of it: for a moment in which there is no room for what comes of it. Never ends.
+pub(super) async fn underway(asking: &mut Option<Asking>, calling: &mut Option<Calling>) -> std::convert::Infallible {
+    std::future::poll_fn(|context| {
+        if let Some(asking) = asking {
+            let _ = asking.reply.go_on(context);
+        }
+        if let Some(calling) = calling {
+            let _ = calling.result.go_on(context);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
 pub(super) async fn asked(asking: &mut Option<Asking>, end_by: Option<Instant>) -> Woke {
     let Some(asking) = asking else { return std::future::pending().await };
     tokio::select! {
@@ -73,7 +112,7 @@ pub(super) async fn asked(asking: &mut Option<Asking>, end_by: Option<Instant>) 
         // First: one that ignores its cancellation may have more to say for ever.
         () = at(end_by) => Woke::Reply(None),
         Some(delta) = asking.deltas.recv() => Woke::Delta(delta),
-        reply = &mut asking.reply => Woke::Reply(Some(reply)),
+        reply = asking.reply.told() => Woke::Reply(Some(reply)),
     }
 }
 
@@ -81,7 +120,7 @@ pub(super) async fn called(calling: &mut Option<Calling>, end_by: Option<Instant
     let Some(calling) = calling else { return std::future::pending().await };
     tokio::select! {
         biased;
-        result = &mut calling.result => Some(result),
+        result = calling.result.told() => Some(result),
         () = at(end_by) => None,
     }
 }

@@ -77,6 +77,11 @@ impl Queue {
         Some(line)
     }
 
+    /// Whether nothing more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().over
+    }
+
     /// Notes that so much was written.
     pub(super) fn took(&self, bytes: usize) {
         self.taken.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);

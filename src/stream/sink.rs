@@ -96,11 +96,15 @@ fn write_all(queue: &Queue, descriptor: &OwnedFd) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes in pieces, so that a slow reader is seen to take something: a call that waits for room in a pipe says nothing until all is in.
-fn write(queue: &Queue, descriptor: &OwnedFd, bytes: &[u8]) -> std::io::Result<()> {
-    for piece in bytes.chunks(limits::size(limits::SINK_PIECE_BYTES)) {
+/// Writes in pieces, so that a slow reader is seen to take something: a call that waits for room in a pipe says nothing until all
+/// is in. They are small once the end of the run waits for them; before that, each would only wake the reader once more.
+fn write(queue: &Queue, descriptor: &OwnedFd, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let most = if queue.is_over() { limits::SINK_LAST_PIECE_BYTES } else { limits::SINK_PIECE_BYTES };
+        let (piece, rest) = bytes.split_at(bytes.len().min(limits::size(most)));
         write_fully(descriptor.as_fd(), piece)?;
         queue.took(piece.len());
+        bytes = rest;
     }
     Ok(())
 }
