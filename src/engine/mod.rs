@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod mission_result;
 pub mod names;
 pub mod offer;
+pub mod plain;
 pub mod reading;
 pub mod request;
 pub mod results;

@@ -327,6 +327,64 @@ fn a_result_that_talks_to_the_agent_does_nothing() {
     }
 }
 
+/// R05. What rules a terminal is in the log and the stream as it came, is not on any screen, and the model is told the text without it.
+#[test]
+fn what_rules_a_terminal_rules_none() {
+    needs!(servers::python());
+    let spoken = field_json("R05", "result.json");
+    let failed = json!({"content": [text("\u{1b}[31mno lamp\u{1b}[0m\u{9b}2J\u{7} \u{202e}dab")], "isError": true});
+    let tags = json!({"content": [text("quiet\u{e0049}\u{e0047}")], "structuredContent": {"say": "\u{1b}[2J"}});
+    let refused = raw(r#"{"jsonrpc":"2.0","id":"$ID","error":{"code":-1,"message":"\u001b]0;t\u0007gone \u202e"}}"#);
+    for protocol in ["json", "native"] {
+        let steps = [result(&spoken), result(&failed), result(&tags), refused.clone()];
+        let played = replies(&steps, &[], &["--protocol", protocol]);
+        played.finished.exits(0).ends("answered");
+        let results = played.results();
+        assert_eq!(results[0]["output"], spoken["content"][0]["text"], "the stream has the text");
+        assert_eq!(played.finished.log().of_kind("result")[0]["text"], spoken["content"][0]["text"], "and the log");
+        assert_eq!(results[1]["error"], failed["content"][0]["text"]);
+        for screen in [&played.finished.stdout, &played.finished.stderr] {
+            let rules = |sign: char| sign != '\n' && sign.is_control() || ('\u{202a}'..='\u{202e}').contains(&sign);
+            assert!(!screen.contains(rules), "{screen:?}");
+        }
+        let told: Vec<String> = (0..4).map(|number| played.told(number)).collect();
+        assert!(told.iter().all(|told| !told.contains(|sign: char| sign != '\n' && sign.is_control())), "{told:?}");
+        assert!(told[0].contains("Alink  balance 1\u{200b}0\nbalance 9 \\u{202e}txt.exe\\u{202c}  end"), "{:?}", told[0]);
+        assert!(told[1].contains("no lamp \\u{202e}dab"), "{:?}", told[1]);
+        assert!(told[2].contains("quiet\\u{e0049}\\u{e0047}") && told[2].contains(r#"{"say":"\u001b[2J"}"#), "{:?}", told[2]);
+        assert!(told[3].contains("gone \\u{202e}"), "{:?}", told[3]);
+    }
+}
+
+/// S11. A result that fits is taken; one that lacks its typed part, or breaks the promise, is taken too, and model and operator are told.
+#[test]
+fn a_result_is_held_against_what_its_tool_promises() {
+    needs!(servers::python());
+    let cases = field_json("S11", "results.json");
+    let mut cases = cases.as_array().unwrap().clone();
+    cases.extend([
+        json!({"result": {"content": [], "structuredContent": {"n": 1.0}}, "expect": "ok"}),
+        json!({"result": {"content": [], "structuredContent": {"n": 1, "more": true}}, "expect": "ok"}),
+        json!({"result": {"content": [], "structuredContent": null}, "expect": "schema_mismatch"}),
+        json!({"result": {"content": [], "structuredContent": [1]}, "expect": "schema_mismatch"}),
+        // What failed has promised nothing.
+        json!({"result": {"content": [text("no")], "isError": true}, "expect": "ok"}),
+    ]);
+    let steps = cases.iter().map(|case| join([json!([{"expect": "tools/call"}]), result(&case["result"])]));
+    let tools = field_json("S11", "tools.json")["tools"].take();
+    let script = Script::after_list(tools, join(steps));
+    let calls: Vec<(&str, Value)> = (0..cases.len()).map(|number| ("stat", json!({"number": number}))).collect();
+    let played = crate::support::wild::play(script, &calls, &[]);
+    played.finished.exits(0).ends("answered");
+    for (number, case) in cases.iter().enumerate() {
+        let broken = played.told(number).contains("breaks what its tool promises");
+        assert_eq!(broken, case["expect"] == "schema_mismatch", "{case}: {}", played.told(number));
+    }
+    assert_eq!(played.codes(), ["output_mismatch"; 4], "{}", played.finished);
+    assert!(played.results()[..7].iter().all(|result| result["ok"] == true), "the text is kept: {}", played.finished);
+    assert_eq!(played.results()[1]["output"], "n is one");
+}
+
 /// Large and deep results are read, or told to be too large; no memory and no stack is lost over them.
 #[test]
 fn large_and_deep_results_are_read() {

@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use crate::support::each::each;
 use crate::support::model::{Model, answer, call};
 use crate::support::needs;
-use crate::support::player::{Script, Serving, echo, initialized, join, listed, probed, tool};
-use crate::support::run::Mission;
+use crate::support::player::{Script, Serving, echo, field, field_json, initialized, join, listed, probed, tool};
+use crate::support::run::{Mission, write};
 use crate::support::servers;
 use crate::support::wild::{Played, codes, play, serve};
 
@@ -135,24 +136,74 @@ fn an_odd_definition_is_taken_as_it_is() {
     }
 }
 
-/// A name twice: the same definition is one tool, another one is refused, on one page or two.
+/// S08. A name twice at one server: the same definition is one tool; of two others neither is taken, on one page or two.
 #[test]
 fn a_name_is_given_once() {
     needs!(servers::python());
     let other = json!({"name": "alpha", "description": "Another.", "inputSchema": {"type": "object", "required": ["all"]}});
     for list in [
-        json!({"tools": [tool("alpha"), other, tool("omega")]}),
+        json!({"tools": [tool("alpha"), other, tool("omega"), other]}),
         json!({"pages": [{"tools": [tool("alpha"), tool("omega")]}, {"tools": [other]}]}),
     ] {
-        let played = serve(Serving::new(&list), &[("alpha", json!({}))], &[]);
+        let played = serve(Serving::new(&list), &[("alpha", json!({})), ("omega", json!({}))], &[]);
         played.finished.exits(0).ends("answered");
-        assert_eq!(played.codes(), ["tool_refused"]);
+        assert_eq!((played.codes(), offered(&played)), (vec!["tool_refused".to_owned()], json!(["srv.omega", "mission_result"])));
         assert!(played.finished.only("notice")["detail"].as_str().unwrap().contains("`alpha`"));
-        assert_eq!(played.results()[0]["ok"], true, "the first definition stands: {}", played.finished);
+        assert_eq!(played.finished.only("reply_rejected")["tool"], "srv.alpha", "{}", played.finished);
     }
     let same = json!({"pages": [{"tools": [tool("alpha")]}, {"tools": [tool("alpha"), tool("omega")]}]});
     let played = serve(Serving::new(&same), &[("alpha", json!({}))], &[]);
     assert_eq!((played.codes(), offered(&played)), (vec![], json!(["srv.alpha", "srv.omega", "mission_result"])));
+}
+
+/// S08. One name at two servers is two tools: each call goes to its own, and a skill that names neither in full is refused.
+#[test]
+fn one_name_at_two_servers_is_two_tools() {
+    needs!(servers::python());
+    let [one, two] = ["one.json", "two.json"].map(|file| Serving::new(&field_json("S08", file)));
+    for protocol in ["json", "native"] {
+        let model = Model::says([call("two.search", json!({"query": "2"})), call("one.search", json!({"q": "1"})), answer("done")]);
+        let mission = || Mission::objective("search").model(&model).protocol(protocol);
+        let finished = mission().mcp_stdio("one", &one.line()).mcp_stdio("two", &two.line()).run();
+        finished.exits(0).ends("answered");
+        assert_eq!(finished.only("mission_started")["catalogue"], json!(["one.search", "two.search", "mission_result"]));
+        assert_eq!(codes(&finished), ["tool_refused"], "`dup` stands there twice: {finished}");
+        let arguments = |serving: &Serving| serving.recorded("tools/call").last().unwrap()["params"]["arguments"].clone();
+        assert_eq!((arguments(&one), arguments(&two)), (json!({"q": "1"}), json!({"query": "2"})));
+        let folder = tempfile::tempdir().unwrap();
+        let front = "---\nname: lamps\ndescription: Counts.\nallowed_tools: [search]\n---\nCount lamps.\n";
+        let path = write(folder.path(), "pack/SKILL.md", front);
+        let refused = mission().mcp_stdio("one", &one.line()).mcp_stdio("two", &two.line()).skill(path.parent().unwrap()).run();
+        refused.refused(&["search", "one.search", "two.search"]);
+    }
+    assert_eq!(one.recorded("tools/call").len() + two.recorded("tools/call").len(), 4);
+}
+
+/// S12. Hundreds of tools, one with a description and one with a schema past every bound: those two are refused, and under a skill only
+/// what it allows is shown to the model.
+#[test]
+fn of_hundreds_of_tools_only_the_closed_set_is_shown() {
+    needs!(servers::python());
+    let generated = Command::new("python3").arg(field("S12").join("gen.py")).output().unwrap();
+    assert!(generated.status.success());
+    let serving = Serving::new(&serde_json::from_slice(&generated.stdout).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for (allowed, offered) in [("t001", 1), ("\"t001\", \"t007?\", \"t008?\"", 2)] {
+        let front = format!("---\nname: lamps\ndescription: Counts.\nallowed_tools: [{allowed}]\n---\nCount lamps.\n");
+        let path = write(folder.path(), "pack/SKILL.md", &front);
+        let model = Model::says([call("srv.t001", json!({"p1": "x"})), answer("done")]);
+        let mission = Mission::objective("one of many").model(&model).mcp_stdio("srv", &serving.line());
+        let finished = mission.skill(path.parent().unwrap()).run();
+        finished.exits(0).ends("answered");
+        let catalogue = finished.only("mission_started")["catalogue"].clone();
+        assert_eq!(catalogue.as_array().unwrap().len(), offered + 1, "{catalogue}");
+        let refused: Vec<String> =
+            finished.named("notice").iter().map(|notice| notice["detail"].as_str().unwrap().to_owned()).collect();
+        assert!(refused.iter().any(|detail| detail.contains("`t007`") && detail.contains("262144")), "{refused:?}");
+        let asked = model.requests()[0].to_string();
+        assert!(asked.contains("t001") && !asked.contains("t002") && !asked.contains("DDDD"), "{}", asked.len());
+        assert_eq!(finished.only("tool_result")["ok"], true, "{finished}");
+    }
 }
 
 /// Nothing is fetched on a server's word, whatever names the address.

@@ -146,6 +146,25 @@ fn a_death_in_a_call_is_told_and_the_call_is_not_made_again() {
     assert!(told.contains(&"server_died".to_owned()) && told.contains(&"server_restarted".to_owned()), "{told:?}");
 }
 
+/// What a server says about its own tools loosens nothing: a call that it calls harmless and repeatable is not made again by itself,
+/// and one that it calls destructive is made like any other.
+#[test]
+fn hints_of_a_server_loosen_nothing() {
+    needs!(servers::python());
+    let harmless = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
+    for hints in [harmless, json!({"destructiveHint": true})] {
+        let tools = json!([{"name": "echo", "inputSchema": {}, "annotations": hints}]);
+        let script = Script::after_list(tools, json!([{"expect": "tools/call"}, {"exit": 1}]));
+        let model = Model::says([call("srv.echo", json!({"text": "once"})), answer("done")]);
+        let finished = Mission::objective("go").model(&model).mcp_stdio("srv", &script.line()).run();
+        finished.exits(0).ends("answered");
+        assert_eq!(script.recorded("tools/call").len(), 1, "{finished}");
+        assert!(finished.only("tool_result")["error"].as_str().unwrap().contains("not repeated"), "{finished}");
+        assert_ne!(finished.log().of_kind("intent")[0]["idempotent"], true, "no word of a server makes a call repeatable");
+        assert!(finished.named("gate").is_empty() && !codes(&finished).contains(&"tool_refused".to_owned()), "{finished}");
+    }
+}
+
 /// A server that comes back with another list is filtered like the first time: under a skill nothing joins, what is another one now is
 /// not taken up, what is gone is not called.
 #[test]

@@ -15,6 +15,7 @@ use crate::engine::bound::bound;
 use crate::engine::effect::Effect;
 use crate::engine::mission_result;
 use crate::engine::offer::Unusable;
+use crate::engine::plain::plain;
 use crate::engine::reading::Proposed;
 use crate::engine::request::ToolDispatch;
 use crate::engine::results::Kept;
@@ -237,7 +238,7 @@ impl Run {
             branch: None,
         };
         self.effects.push(Effect::Emit { event: Box::new(Event::ToolResult(event)), repeats: result.repeats });
-        self.tell(&call.proposed, &shown);
+        self.tell(&call.proposed, &plain(&shown));
     }
 }
 

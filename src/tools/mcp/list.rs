@@ -167,6 +167,7 @@ impl Pages {
 fn definitions(server: &str, raw: Vec<String>, has_headers: bool) -> Listing {
     let mut notices = Vec::new();
     let mut tools: BTreeMap<String, (ToolDefinition, &str)> = BTreeMap::new();
+    let mut ambiguous: BTreeSet<String> = BTreeSet::new();
     for raw in &raw {
         let accepted = definition::read(server, raw).and_then(|accepted| {
             if has_headers && let Err(reason) = mirror::read(&accepted.definition.input_schema) {
@@ -181,13 +182,18 @@ fn definitions(server: &str, raw: Vec<String>, has_headers: bool) -> Listing {
                 continue;
             }
         };
+        if ambiguous.contains(&definition.name) {
+            continue;
+        }
         if let Some((_, first)) = tools.get(&definition.name) {
-            // Pages are no snapshot: the same definition may stand on two of them.
+            // Pages are no snapshot: the same definition may stand on two of them. Which of two others is meant is not for us to say.
             if first != raw {
                 notices.push((
                     "tool_refused",
-                    format!("The tool `{}` is defined twice; the second definition is refused.", definition.name),
+                    format!("The tool `{}` is refused: it is defined twice, and not in the same way.", definition.name),
                 ));
+                tools.remove(&definition.name);
+                ambiguous.insert(definition.name);
             }
             continue;
         }
