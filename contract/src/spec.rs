@@ -38,6 +38,9 @@ pub struct Spec {
     /// The allowed tools in manifest order, resolved to their full names. Absent without a skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
+    /// Servers whose word about their tools counts (`--trust-annotations`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted: Vec<String>,
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,

@@ -9,8 +9,11 @@ pub mod environment;
 pub mod error;
 pub mod files;
 pub mod objective;
+mod resume;
+mod retell;
 mod run;
 pub mod servers;
+mod sinks;
 mod tools;
 
 use std::ffi::OsString;
@@ -88,8 +91,7 @@ fn carry_out(
     let environment = environment::take(variables)?;
     match objective::read(&words)? {
         Line::Run(line) => {
-            let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
-            Ok(run::run(configuration, &environment, &mut inherited)?.exit)
+            Ok(run::run(RunArguments::read(line)?, &environment, &mut inherited)?.exit)
         }
         Line::Help(verb) => print(&arguments::help(verb)),
         Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),

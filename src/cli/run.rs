@@ -1,29 +1,30 @@
 //! A mission: everything is opened here, in the order in which it can be refused, and handed to the driver.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
 use mission_contract::digest::sha256_hex;
-use mission_contract::log::{Observed, Open, ServerCondition};
+use mission_contract::log::{Decision, Open, ServerCondition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::configuration::RunConfiguration;
-use super::environment::Environment;
+use super::arguments::RunArguments;
+use super::configuration::{self, RunConfiguration};
+use super::environment::{Environment, Stated};
 use super::error::CliError;
-use crate::driver::{self, Ended, Opening, Parts};
-use crate::engine::delivery::EventSink;
+use super::resume::{self, Held};
+use super::{retell, sinks};
+use crate::driver::{self, Beginning, Ended, Opening, Parts};
 use crate::engine::texts;
 use crate::engine::words::RESULT_TOOL;
-use crate::journal::{RunLog, RunStore};
+use crate::journal::{RunLog, RunStore, is_run_id};
+use crate::model::ModelBackend;
 use crate::redact::Redactor;
-use crate::stream::console::{Console, Look};
 use crate::stream::diagnostics;
-use crate::stream::sink::LineSink;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::{Inherited, Output};
 use crate::sys::signals::{EndSignal, EndSignals};
@@ -48,16 +49,43 @@ pub struct Done {
     pub folder: Option<PathBuf>,
 }
 
-/// Carries out a mission.
+/// Carries out a mission: a new one, or one that is taken up.
 ///
 /// # Errors
 /// Whatever is refused at the door: nothing has been written then, and no record has gone out.
-pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
+pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
+    let carry = Carry::of(&arguments, environment)?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
-    let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
-    store.check()?;
+    let runs = configuration::runs(environment);
+    let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);
+    let held = match &carry {
+        Carry::Begin => None,
+        Carry::Resume(run_id) => Some(Held::take(&store, run_id)?),
+        Carry::Either(run_id) if store.holds(run_id)? => Some(Held::take(&store, run_id)?),
+        Carry::Either(_) => None,
+    };
+    let (configuration, stretch) = match (held, carry) {
+        (None, carry) => {
+            let run_id = carry.run_id();
+            let configuration = configuration::resolve(arguments, environment)?;
+            store.check()?;
+            (configuration, Stretch::First { run_id })
+        }
+        (Some(held), carry) => match (held.over(), carry) {
+            (Some(_), Carry::Either(_)) => {
+                let events = configuration::events(&arguments.flags.streams, environment);
+                return retell::retell(&held, events, environment, inherited);
+            }
+            (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
+            (None, _) => {
+                let decision = None;
+                let resumed = resume::resolve(arguments, environment, &held, decision.as_ref())?;
+                (resumed.configuration, Stretch::Later { held: Box::new(held), changed: resumed.changed, decision })
+            }
+        },
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
+    let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -65,10 +93,73 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
         .build()
         .map_err(|error| CliError::system("a runtime", &error))?;
     let opened = Opened { clock, redactor, store, events };
-    let exit = runtime.block_on(mission(configuration, environment, opened));
+    let exit = runtime.block_on(mission(configuration, stretch, environment, opened));
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
     exit
+}
+
+/// Which run a command line is about.
+enum Carry {
+    /// A new one.
+    Begin,
+    /// One that is there.
+    Resume(String),
+    /// One that may be there.
+    Either(String),
+}
+
+impl Carry {
+    fn of(arguments: &RunArguments, environment: &Environment) -> Result<Self, CliError> {
+        let flags = &arguments.flags.carry;
+        let run_id = Stated::flag("--run-id", flags.run_id.as_deref());
+        let typed = Stated::flag("--resume", flags.resume.as_deref());
+        if flags.start_or_resume {
+            if typed.is_some() {
+                let sentence = "--start-or-resume and --resume say two things; give --start-or-resume with --run-id, or --resume alone";
+                return Err(CliError::Refused(sentence.to_owned()));
+            }
+            let stated = run_id.ok_or_else(|| {
+                CliError::Refused("--start-or-resume needs to know which run; name it with --run-id run_NAME".to_owned())
+            })?;
+            if !is_run_id(stated.value.trim()) {
+                return Err(stated.refuse("that is no run id; give `run_` with up to 32 letters and digits, and as many again behind a hyphen"));
+            }
+            return Ok(Carry::Either(stated.value.trim().to_owned()));
+        }
+        if let Some(stated) = run_id {
+            return Err(stated.refuse("a run id is only given with --start-or-resume; leave it out for a new one"));
+        }
+        Ok(match typed.or_else(|| Stated::variable(environment, "MISSION_RESUME")) {
+            Some(stated) => Carry::Resume(stated.value.trim().to_owned()),
+            None => Carry::Begin,
+        })
+    }
+
+    fn run_id(self) -> Option<String> {
+        match self {
+            Carry::Begin => None,
+            Carry::Resume(run_id) | Carry::Either(run_id) => Some(run_id),
+        }
+    }
+}
+
+/// The stretch of a run that begins now.
+enum Stretch {
+    /// The first one, of a run with a certain id or any.
+    First { run_id: Option<String> },
+    /// A later one.
+    Later { held: Box<Held>, changed: BTreeMap<String, Value>, decision: Option<Decision> },
+}
+
+impl Stretch {
+    /// Work time of the run so far, in milliseconds.
+    fn ms(&self) -> u64 {
+        match self {
+            Stretch::First { .. } => 0,
+            Stretch::Later { held, .. } => held.tail.ms,
+        }
+    }
 }
 
 /// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
@@ -89,12 +180,23 @@ struct Opened {
     events: Option<Output>,
 }
 
-async fn mission(configuration: RunConfiguration, environment: &Environment, opened: Opened) -> Result<Done, CliError> {
+async fn mission(
+    configuration: RunConfiguration,
+    stretch: Stretch,
+    environment: &Environment,
+    opened: Opened,
+) -> Result<Done, CliError> {
     let Opened { clock, redactor, store, events } = opened;
     let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
-    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), plan.open()) };
+    let model = async {
+        match plan {
+            Some(plan) => plan.open().await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), model) };
     let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
@@ -102,33 +204,46 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
     let (gone, sink_reports) = mpsc::unbounded_channel();
     // Whatever is refused here: the servers are up already, and are ended in good order.
     let opening = || {
-        let model = model?;
-        let allowed = close_set(&configuration, &discovery)?;
-        let run_id = store.mint(clock.as_ref())?;
-        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
-        let log = RunLog::create(&store, &run_id, Arc::clone(&clock), sinks)?;
-        Ok::<_, CliError>((model, allowed, log))
+        let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
+        let leg = model.as_ref().map(|model| model.leg());
+        let (beginning, leg, log) = match stretch {
+            Stretch::First { run_id } => {
+                let allowed = close_set(&configuration, &discovery)?;
+                let sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+                let log = match run_id {
+                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
+                    None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
+                };
+                let open = Open {
+                    format: LOG_FORMAT,
+                    behaviours: Vec::new(),
+                    build: env!("CARGO_PKG_VERSION").to_owned(),
+                    run_id: log.run_id().to_owned(),
+                    spec: spec(&configuration, allowed, store.is_kept(), &redactor),
+                };
+                (Beginning::Fresh(Box::new(open)), leg, log)
+            }
+            Stretch::Later { held, changed, decision } => {
+                let leg = leg.filter(|leg| leg != held.folded.run.leg());
+                let sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+                let (held, tail, taken) = held.into_taken(changed, decision);
+                let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
+                (Beginning::Taken(Box::new(taken)), leg, log)
+            }
+        };
+        Ok::<_, CliError>((model, beginning, leg, log))
     };
-    let (model, allowed, log) = match opening() {
+    let (model, beginning, leg, log) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
             return Err(refusal);
         }
     };
-    let leg = model.leg();
     let folder = log.folder().map(Path::to_owned);
-    let spec = spec(&configuration, allowed, store.is_kept(), &redactor);
-    let open = Open {
-        format: LOG_FORMAT,
-        behaviours: Vec::new(),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
-        run_id: log.run_id().to_owned(),
-        spec,
-    };
     let parts = Parts {
         log,
-        model: Arc::from(model),
+        model,
         tools: Arc::new(tools),
         reports,
         sinks: sink_reports,
@@ -136,8 +251,9 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
         clock,
         signals,
         grace: configuration.grace,
+        gates: Box::new(|_| Ok(())),
     };
-    let ended = driver::drive(Opening { open, leg, discovery, observed: Vec::new() }, parts).await;
+    let ended = driver::drive(Opening { beginning, leg, discovery, observed: Vec::new() }, parts).await;
     Ok(Done { exit: exit_of(&ended, &redactor), folder })
 }
 
@@ -155,39 +271,9 @@ fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<
     Ok(Some(allowed))
 }
 
-fn sinks(
-    events: Option<Output>,
-    gone: mpsc::UnboundedSender<Observed>,
-    clock: &Arc<dyn Clock>,
-    redactor: &Arc<Redactor>,
-    environment: &Environment,
-) -> Result<Vec<Box<dyn EventSink>>, CliError> {
-    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
-    let quiet = events.as_ref().is_some_and(|output| output.standard);
-    if let Some(output) = events {
-        let redactor = Arc::clone(redactor);
-        let sink = LineSink::start(output, move |away| {
-            if !away.by_reader {
-                diagnostics::say(&redactor, &format!("{away}."));
-            }
-            let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
-            // The run may be over by then.
-            let _ = gone.send(observed);
-        });
-        sinks.push(Box::new(sink.map_err(|error| CliError::system("a thread", &error))?));
-    }
-    if !quiet && let Ok(out) = std::io::stdout().as_fd().try_clone_to_owned() {
-        let look = Look::of(&out, |name| environment.get(name).cloned());
-        sinks.push(Box::new(
-            Console::start(out, look, Arc::clone(clock), Arc::clone(redactor))
-                .map_err(|error| CliError::system("a thread", &error))?,
-        ));
-    }
-    Ok(sinks)
-}
-
 fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, recorded: bool, redactor: &Redactor) -> Spec {
     let skill = configuration.skill.as_ref();
+    let model = configuration.model.as_ref();
     Spec {
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
@@ -199,13 +285,14 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
             history: Vec::new(),
         },
         sampling: configuration.sampling.clone(),
-        provider: configuration.model.provider.to_owned(),
-        model: configuration.model.model.clone(),
-        base_url: configuration.model.base_url.clone(),
+        provider: model.map(|model| model.provider.to_owned()).unwrap_or_default(),
+        model: model.and_then(|model| model.model.clone()),
+        base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
         skill: skill.map(|skill| skill.reference()),
         allowed_tools,
+        trusted: configuration.trusted.clone(),
         profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),

@@ -16,4 +16,4 @@ pub use error::{JournalError, JournalFailed, ReadError};
 pub use meta::{RunMeta, Witness};
 pub use reader::{LogReader, Tail, TornTail};
 pub use run_log::{Closing, Patience, RunLog};
-pub use store::{HeldRun, RunStore};
+pub use store::{HeldRun, RunStore, is_run_id};

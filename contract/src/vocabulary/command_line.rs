@@ -190,7 +190,7 @@ pub const FLAGS: &[Flag] = &[
     taking("--mcp-env", "[NAME=]VAR", "(none)", Landed, "A variable that the servers, or the one named, may see.")
         .repeatable()
         .ours(),
-    taking("--trust-annotations", "NAME", "(none)", Later, "What this server says about its tools loosens rules.")
+    taking("--trust-annotations", "NAME", "(none)", Landed, "What this server says about its tools loosens rules.")
         .repeatable()
         .ours(),
     switch("--confine-servers", Later, "Tool servers are started in the sandbox.").ours(),
@@ -229,7 +229,9 @@ pub const FLAGS: &[Flag] = &[
     taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
     taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
     // carrying on, and other kinds of run
-    taking("--resume", "ID", "(none)", Later, "Carry a run on.").env("MISSION_RESUME"),
+    taking("--resume", "ID", "(none)", Landed, "Carry a run on.").env("MISSION_RESUME"),
+    switch("--start-or-resume", Landed, "Begin the run that --run-id names, or carry it on.").ours(),
+    taking("--run-id", "ID", "(a new one)", Landed, "The run that --start-or-resume begins or carries on.").ours(),
     taking("--replay", "ID|DIR", "(none)", Later, "Run a recording again.").env("MISSION_REPLAY"),
     taking("--replay-tools", "WORD", "recorded", Later, "Where a replay's results come from.").words(&["recorded"], &["live"]),
     switch("--swarm", Later, "Plan first, then work in stages.").env("MISSION_SWARM"),
@@ -287,7 +289,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Later, "(unset)", "`--approval`."),
-    variable("MISSION_RESUME", Later, "(unset)", "`--resume`."),
+    variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_REPLAY", Later, "(unset)", "`--replay`."),
     variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Later, "300", "`--gate-wait`."),

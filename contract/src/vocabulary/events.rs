@@ -181,7 +181,15 @@ pub const EVENTS: &[Shape] = &[
     seed2(
         "gate_requested",
         "A call that was proposed, not made, and waits for a person.",
-        &[INDEX, TOOL, ARGUMENTS, required("reason", Kind::Text), optional("approval_id", Kind::Text), BRANCH],
+        &[
+            INDEX,
+            TOOL,
+            ARGUMENTS,
+            required("reason", Kind::Text),
+            optional("approval_id", Kind::Text),
+            added("kind", Kind::Word { words: &["reconcile"] }),
+            BRANCH,
+        ],
     ),
     seed2(
         "answer_delta",

@@ -101,11 +101,11 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 #[test]
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
     let arguments =
-        run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev", "--resume=x"]).unwrap();
+        run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
     assert_eq!(
         wishes,
-        [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--resume", Some("x")), ("--swarm", Some(""))]
+        [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--swarm", Some(""))]
     );
 }
 
@@ -125,6 +125,11 @@ fn the_help_is_short_and_says_where_more_is() {
           --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
           --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
           --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
+          --resume <ID>              Carry this run on; what it was asked stands in its log [MISSION_RESUME]
+          --start-or-resume          Begin the run that --run-id names, or carry it on; one that is over is told
+                                     again
+          --run-id <ID>              The run that --start-or-resume begins or carries on: run_ and letters or
+                                     digits
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
@@ -144,6 +149,8 @@ fn the_help_is_short_and_says_where_more_is() {
                                         30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
+          --trust-annotations <NAME>    Believe this server that a tool of its may be called twice; again for each
+                                        further one
           --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
                                         [MISSION_SKILL]
 

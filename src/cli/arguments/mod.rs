@@ -2,6 +2,7 @@
 // What stands in brackets there is a variable: these docs are the help.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod carrying;
 mod later;
 mod limits;
 mod model;
@@ -12,6 +13,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
+pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
@@ -58,6 +60,9 @@ pub struct RunFlags {
     /// Where to.
     #[command(flatten)]
     pub streams: StreamFlags,
+    /// From where.
+    #[command(flatten)]
+    pub carry: CarryFlags,
 }
 
 impl RunArguments {
