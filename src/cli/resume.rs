@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mission_contract::event::Outcome;
-use mission_contract::log::{Decision, Entry, Writer};
+use mission_contract::log::{Decision, Entry, Observed, Writer};
 use mission_contract::spec::{Protocol, ServerSpec, Spec};
 use serde_json::{Value, json};
 
@@ -189,6 +189,17 @@ pub(super) fn is_over(held: &Held, outcome: Outcome) -> CliError {
         held.held.run_id(),
         outcome.word()
     ))
+}
+
+/// What is told of a torn tail, which is moved aside.
+pub(super) fn torn(tail: &Tail) -> Option<Observed> {
+    let torn = tail.torn.as_ref()?;
+    let next = tail.seq.saturating_add(1);
+    let detail = format!(
+        "The log ended in {} bytes that were not written whole ({}); they were moved to log.torn-{next}, and the run goes on behind line {}.",
+        torn.bytes, torn.problem, tail.seq
+    );
+    Some(Observed { what: "torn_tail".to_owned(), detail, ..Observed::default() })
 }
 
 fn differs(place: &str, given: &str, recorded: &str) -> CliError {

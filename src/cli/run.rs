@@ -202,6 +202,7 @@ async fn mission(
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
     };
     let (gone, sink_reports) = mpsc::unbounded_channel();
+    let mut observed = Vec::new();
     // Whatever is refused here: the servers are up already, and are ended in good order.
     let opening = || {
         let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
@@ -227,6 +228,7 @@ async fn mission(
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 let sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
                 let (held, tail, taken) = held.into_taken(changed, decision);
+                observed.extend(resume::torn(&tail));
                 let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
                 (Beginning::Taken(Box::new(taken)), leg, log)
             }
@@ -253,7 +255,7 @@ async fn mission(
         grace: configuration.grace,
         gates: Box::new(|_| Ok(())),
     };
-    let ended = driver::drive(Opening { beginning, leg, discovery, observed: Vec::new() }, parts).await;
+    let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     Ok(Done { exit: exit_of(&ended, &redactor), folder })
 }
 

@@ -29,6 +29,7 @@ mod plane;
 mod processes;
 mod reaching;
 mod results;
+mod resume;
 mod schemas;
 mod servers;
 mod servers_http;
