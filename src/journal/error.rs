@@ -52,6 +52,14 @@ pub enum JournalError {
         /// Where runs are kept.
         path: PathBuf,
     },
+    /// Something else stands where a run was looked for.
+    #[error("{name} is no run: {problem}")]
+    NotARun {
+        /// What was asked for.
+        name: String,
+        /// What stands there.
+        problem: String,
+    },
     /// Runs are not kept.
     #[error("no run was kept: MISSION_RUNS is `none`; set it to the folder that holds the run")]
     NotKept,
