@@ -156,5 +156,6 @@ limits! {
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
+    LIST_OBJECTIVE_CHARACTERS = 60, "characters", "of an objective in a list of runs for people: the rest of a line";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

@@ -5,6 +5,7 @@
 
 mod error;
 mod find;
+mod list;
 mod meta;
 mod queue;
 mod reader;
@@ -17,6 +18,7 @@ mod writer;
 
 pub use error::{JournalError, JournalFailed, ReadError};
 pub use find::RunPlace;
+pub use list::{ListedRun, RunState};
 pub use meta::{RunMeta, Witness};
 pub use reader::{LogReader, Tail, TornTail};
 pub use run_log::{Closing, Patience, RunLog};

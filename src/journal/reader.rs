@@ -23,7 +23,6 @@ use crate::sys::files::open_regular;
 /// What is wrong with a line without its end.
 pub(super) const CUT: &str = "it was cut short";
 
-
 /// Reads a log. Yields its good lines in order; the error, if there is one, is the last thing it yields.
 #[derive(Debug)]
 pub struct LogReader {

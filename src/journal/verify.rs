@@ -159,10 +159,12 @@ pub fn verify(place: &RunPlace, head: Option<&str>) -> Result<Verdict, ReadError
     if verdict.fault.is_none() {
         match (&place.folder, meta) {
             (Some(_), Some(_)) => {}
-            (Some(_), None) => verdict.notes.push(
-                "meta.json is missing or cannot be read: nothing but the log itself vouches for its tail".to_owned(),
-            ),
-            (None, _) => verdict.notes.push("no meta.json stands beside it: nothing but the log itself vouches for its tail".to_owned()),
+            (Some(_), None) => verdict
+                .notes
+                .push("meta.json is missing or cannot be read: nothing but the log itself vouches for its tail".to_owned()),
+            (None, _) => {
+                verdict.notes.push("no meta.json stands beside it: nothing but the log itself vouches for its tail".to_owned())
+            }
         }
         if verdict.seq > 0 && !verdict.ended {
             verdict.notes.push("the run has not come to its end: the last line is no `mission_finished`".to_owned());

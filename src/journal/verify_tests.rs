@@ -154,7 +154,8 @@ fn a_line_that_is_gone_doubled_moved_or_put_in_is_found_at_its_place() {
         // Put in: a line of somebody's own, right in itself, whose successor does not know it.
         let mut own = LineWriter::new(if line == 0 { digest::ZERO.to_owned() } else { sum(&piece(line - 1)) });
         let mut forged = Vec::new();
-        own.line(at(line as u64 + 1, line as u64 + 1), &if line == 0 { opening() } else { timer("forged") }, &mut forged).unwrap();
+        own.line(at(line as u64 + 1, line as u64 + 1), &if line == 0 { opening() } else { timer("forged") }, &mut forged)
+            .unwrap();
         let mut with = all();
         with.insert(line, forged);
         assert_eq!(alone(&joined(with)).fault.map(|fault| fault.seq), Some(line as u64 + 2), "put in at {line}");
@@ -234,7 +235,11 @@ fn what_stands_behind_a_killed_run_is_a_torn_tail_and_no_fault() {
     ] {
         let verdict = said(&[log.bytes.clone(), left.clone()].concat(), witness(&log), None);
         assert_eq!((verdict.fault, verdict.seq, verdict.bytes), (None, 2, log.bytes.len() as u64));
-        assert!(verdict.notes[0].starts_with(&format!("a torn tail: {} bytes behind line 2 ", left.len())), "{:?}", verdict.notes);
+        assert!(
+            verdict.notes[0].starts_with(&format!("a torn tail: {} bytes behind line 2 ", left.len())),
+            "{:?}",
+            verdict.notes
+        );
         // The same in the middle of what had been synced is a fault: somebody wrote behind it.
         let more = log.clone().group(&[timer("b")]);
         let behind = [&more.bytes[..log.lines[1].start], &left, &more.bytes[log.lines[1].start..]].concat();

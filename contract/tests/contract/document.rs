@@ -59,7 +59,14 @@ fn vocabulary_names() -> BTreeSet<String> {
     ];
     names.extend(lists.into_iter().flatten().map(|term| term.name.to_string()));
     names.extend(all.exit_codes.iter().map(|code| code.code.to_string()));
-    names.extend(all.verbs.iter().map(|verb| verb.name.to_string()));
+    for verb in all.verbs {
+        names.insert(verb.name.to_string());
+        names.extend(verb.words.iter().map(|word| word.name.to_string()));
+    }
+    for flag in all.verb_flags {
+        names.insert(flag.name.to_string());
+        names.extend(flag.value.map(ToString::to_string));
+    }
     names.extend(all.volatile_keys.iter().map(ToString::to_string));
     names.extend(all.bounds.iter().map(|bound| bound.name.to_string()));
     for flag in all.flags {
@@ -104,7 +111,9 @@ fn everything_on_the_page_is_in_the_code() {
                 && shaped(|character| character.is_ascii_uppercase() || character.is_ascii_digit() || *character == '_');
             match verb {
                 Some(verb) => vocabulary::VERBS.iter().all(|known| known.name != verb),
-                None if first.starts_with("--") && first != "--" => vocabulary::flag(first).is_none(),
+                None if first.starts_with("--") && first != "--" => {
+                    vocabulary::flag(first).is_none() && vocabulary::VERB_FLAGS.iter().all(|flag| flag.name != first)
+                }
                 None => (word || shouted) && !is_handle(span) && !known.contains(span),
             }
         })
@@ -152,6 +161,12 @@ fn the_rows_say_what_the_code_says() {
     }
     for verb in vocabulary::VERBS {
         row(verb.name, &[status(verb.status), verb.meaning]);
+        for word in verb.words {
+            row(&format!("{} {}", verb.name, word.name), &[word.meaning]);
+        }
+    }
+    for flag in vocabulary::VERB_FLAGS {
+        row(flag.name, &[flag.verb, flag.meaning]);
     }
     for shape in vocabulary::EVENTS {
         assert!(page.contains(&format!("\n### `{}`", shape.name)));

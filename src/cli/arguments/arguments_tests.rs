@@ -69,8 +69,8 @@ fn a_misspelt_flag_is_refused_with_the_one_that_is_near() {
     insta::assert_snapshot!(refused(&["--mission", "-x"]), @"`-x` is no flag of mission; an objective that begins with a dash stands after `--`");
     insta::assert_snapshot!(refused(&["--mission", "--api-key=hunter2"]), @"`--api-key` is no flag of mission; an objective that begins with a dash stands after `--`");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--jsn".to_owned()]).unwrap_err(), @"`--jsn` is no flag of `mission tools` (did you mean --json?); its flags are listed by --help");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"`mission tools` takes no word `me`; see mission help tools");
-    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"`mission conform` takes no word `b`; see mission help conform");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"`mission tools` takes no word `me`; see mission tools --help");
+    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"`mission conform` takes no word `b`; see mission conform --help");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--mcp-stdio".to_owned()]).unwrap_err(), @"--mcp-stdio needs a value; write it behind the flag, or as --mcp-stdio=VALUE when it begins with a dash");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--json=yes".to_owned()]).unwrap_err(), @"--json is a switch and takes no value; write it alone");
 }
@@ -153,6 +153,8 @@ fn the_help_is_short_and_says_where_more_is() {
       run        Carries out an objective: `mission run [flags] -- TEXT`.
       demo       Carries out a mission with a scripted model and a tool server of its own.
       tools      Lists the tools that servers offer.
+      runs       Lists, shows, follows, exports and prunes runs.
+      verify     Checks the logs of runs, line by line.
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
       conform    Holds a recorded stream to the contract, a line a problem.
