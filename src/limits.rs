@@ -156,6 +156,10 @@ limits! {
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
+    FOLLOW_LOOK_MS = 250, "milliseconds", "between two looks at a run that is followed, where the kernel tells nothing of it";
+    FOLLOW_SETTLE_MS = 20, "milliseconds", "between the end of a run's writer and its lock being free: the kernel does both, one after the other";
+    SHOW_TEXT_BYTES = 64 * KIB, "bytes", "held of one text of the step that is shown by itself: the rest is what export is for";
+    SHOW_EVENTS = 1024, "events", "of one step that a timeline lists: more are counted";
     LIST_OBJECTIVE_CHARACTERS = 60, "characters", "of an objective in a list of runs for people: the rest of a line";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

@@ -83,6 +83,20 @@ impl LogReader {
         self.over = false;
     }
 
+    /// Makes everything durable that stands in the log by now, whoever wrote it. Returns how many bytes that are.
+    ///
+    /// # Errors
+    /// When the system cannot say that it is.
+    pub fn sync(&self) -> Result<u64, ReadError> {
+        let log = &self.input.get_ref().log;
+        let bytes = log.metadata().map_err(|source| self.io(source))?.len();
+        match log.sync_data() {
+            // What can only be read holds nothing that is not durable.
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EROFS | libc::EINVAL)) => Err(self.io(error)),
+            _ => Ok(bytes),
+        }
+    }
+
     /// Goes back to the end of the last good line.
     fn rewind(&mut self) {
         self.input.consume(self.input.buffer().len());

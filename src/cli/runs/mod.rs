@@ -1,6 +1,10 @@
 //! `mission runs WORD`: what is done with runs that are there, one file a word.
 
+mod conversation;
+mod follow;
 mod list;
+mod show;
+mod timeline;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -72,8 +76,21 @@ pub fn runs(words: &[String], environment: &Environment, out: &mut dyn Write) ->
             let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
             list::list(&Runs::open(environment)?, &arguments, out)
         }
-        RunsVerb::Show | RunsVerb::Follow | RunsVerb::Export | RunsVerb::Prune => help(out),
+        RunsVerb::Follow => {
+            let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
+            follow::follow(&Runs::open(environment)?, &arguments, out)
+        }
+        RunsVerb::Show => {
+            let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
+            show::show(&Runs::open(environment)?, &arguments, out)
+        }
+        RunsVerb::Export | RunsVerb::Prune => help(out),
     }
+}
+
+/// A whole number that was typed.
+fn number(stated: &Stated) -> Result<u64, CliError> {
+    stated.value.trim().parse().map_err(|_| stated.refuse("that is no whole number from 0"))
 }
 
 fn print(out: &mut dyn Write, text: &str) -> Result<Exit, CliError> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use mission_contract::event::{
-    Answer, AnswerDelta, Arguments, Event, GateRequested, Grounding, MissionFinished, MissionStarted, ModelState, Notice,
-    Outcome, ReplyRejected, StepStarted, ToolCall, ToolResult,
+    Answer, AnswerDelta, Event, GateRequested, Grounding, MissionFinished, MissionStarted, ModelState, Notice, Outcome,
+    ReplyRejected, StepStarted, ToolCall, ToolResult,
 };
 
 use super::figures::{plural, short_json, size, time};
