@@ -239,7 +239,7 @@ impl HeldRun {
     }
 }
 
-fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
+pub(super) fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
     Lock::take(&folder.join(LOCK_FILE)).map_err(|error| match error {
         LockError::Held(holder) => JournalError::Held { run_id: run_id.to_owned(), holder },
         LockError::Unsupported(source) => JournalError::NoLocks { path: folder.to_path_buf(), source },

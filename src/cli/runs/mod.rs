@@ -1,8 +1,11 @@
 //! `mission runs WORD`: what is done with runs that are there, one file a word.
 
 mod conversation;
+mod export;
 mod follow;
 mod list;
+mod prune;
+mod seed2;
 mod show;
 mod timeline;
 
@@ -84,7 +87,14 @@ pub fn runs(words: &[String], environment: &Environment, out: &mut dyn Write) ->
             let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
             show::show(&Runs::open(environment)?, &arguments, out)
         }
-        RunsVerb::Export | RunsVerb::Prune => help(out),
+        RunsVerb::Export => {
+            let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
+            export::export(&Runs::open(environment)?, &arguments, out)
+        }
+        RunsVerb::Prune => {
+            let Some(arguments) = read_runs_verb(verb, &words)? else { return help(out) };
+            prune::prune(&Runs::open(environment)?, &arguments, out)
+        }
     }
 }
 
