@@ -8,7 +8,7 @@ use mission_contract::event::{Event, Outcome};
 use mission_contract::log::Entry;
 
 use super::list::{ListedRun, RunState};
-use super::store::{LOG_FILE, META_FILE, OPEN_FOLDER, is_run_id, take_lock};
+use super::store::{LOG_FILE, META_FILE, is_run_id, take_lock};
 use super::{JournalError, LogReader, ReadError, RunMeta, RunStore};
 use crate::sys::files::sync_folder;
 

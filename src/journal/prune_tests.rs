@@ -8,6 +8,7 @@ use mission_contract::line::{Envelope, LineWriter};
 use mission_contract::log::{CallResult, Decision, Intent};
 
 use super::*;
+use crate::journal::store::OPEN_FOLDER;
 use crate::sys::lock::{Holder, Lock};
 
 struct Home {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
 pub use events::{CONTROL_WORDS, EVENTS};
-pub use verbs::{VERB_FLAGS, VERBS, Verb, VerbFlag};
+pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
     APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS,
     MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile, exit,
@@ -181,6 +181,10 @@ pub struct Vocabulary {
     pub verbs: &'static [Verb],
     /// The flags of the verbs, beside those that they share with a run.
     pub verb_flags: &'static [VerbFlag],
+    /// What a list of runs says of each.
+    pub run_fields: &'static [Term],
+    /// How a run stands.
+    pub run_states: &'static [Term],
     /// The flags of a run.
     pub flags: &'static [Flag],
     /// The variables.
@@ -216,6 +220,8 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     exit_clauses: EXIT_CLAUSES,
     verbs: VERBS,
     verb_flags: VERB_FLAGS,
+    run_fields: RUN_FIELDS,
+    run_states: RUN_STATES,
     flags: FLAGS,
     variables: VARIABLES,
     volatile_keys: VOLATILE_KEYS,

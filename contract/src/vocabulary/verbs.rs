@@ -29,6 +29,9 @@ pub struct VerbFlag {
     /// What stands behind it; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<&'static str>,
+    /// The closed list of values that it takes; empty where any goes.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub words: &'static [&'static str],
     /// What it does.
     pub meaning: &'static str,
 }
@@ -68,11 +71,11 @@ pub const VERBS: &[Verb] = &[
 ];
 
 const fn switch(verb: &'static str, name: &'static str, meaning: &'static str) -> VerbFlag {
-    VerbFlag { verb, name, value: None, meaning }
+    VerbFlag { verb, name, value: None, words: &[], meaning }
 }
 
 const fn taking(verb: &'static str, name: &'static str, value: &'static str, meaning: &'static str) -> VerbFlag {
-    VerbFlag { verb, name, value: Some(value), meaning }
+    VerbFlag { verb, name, value: Some(value), words: &[], meaning }
 }
 
 /// The flags of the verbs, beside those that they share with a run.
@@ -85,10 +88,39 @@ pub const VERB_FLAGS: &[VerbFlag] = &[
     switch("runs show", "--json", "One JSON object."),
     taking("runs follow", "--from", "SEQ", "Begins with that line of the log."),
     switch("runs follow", "--envelope", "Each record with the number of its line and its time."),
-    taking("runs export", "--format", "seed2|ndjson", "The files of the harness before, or the records as they went out."),
+    VerbFlag {
+        words: &["seed2", "ndjson"],
+        ..taking("runs export", "--format", "WORD", "The files of the harness before, or the records as they went out.")
+    },
     taking("runs export", "--output", "PATH|-", "Where they go."),
     taking("runs prune", "--keep", "N", "Keeps the N newest that have ended."),
     taking("runs prune", "--older", "TIME", "Removes those that ended longer ago: `30s`, `15m`, `12h`, `7d` or `2w`."),
     switch("runs prune", "--dry-run", "Only says what would be removed."),
     taking("verify", "--head", "SHA256", "A line of the log that is known: without it the tail was cut."),
+];
+
+/// How a run stands, as `mission runs list` says it.
+pub const RUN_STATES: &[Term] = &[
+    word("running", "A process holds it."),
+    word("open", "It has not ended and nobody holds it: its process was killed."),
+    word("finished", "Its last stretch came to its end."),
+    word("unknown", "It is no run, or cannot be looked at."),
+];
+
+/// What `mission runs list --json` says of a run.
+pub const RUN_FIELDS: &[Term] = &[
+    word("run_id", "The run."),
+    word("state", "How it stands."),
+    word("resumable", "Whether it can be carried on."),
+    word("outcome", "How its last stretch ended; absent while it has not."),
+    word("holder", "The process that holds it: its `pid` and `host`."),
+    word("problem", "Why its state is unknown."),
+    word("objective", "What was asked, redacted, its beginning."),
+    word("created_at", "When it was begun."),
+    word("updated_at", "When this was written: its end, once it has one."),
+    word("steps", "Steps recorded."),
+    word("provider", "Who answers."),
+    word("model", "The model, when known."),
+    word("protocol", "How the model is spoken to."),
+    word("usage", "What its replies cost, once it ended."),
 ];

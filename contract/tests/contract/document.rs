@@ -44,7 +44,9 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 11] = [
+    let lists: [&[Term]; 13] = [
+        all.run_fields,
+        all.run_states,
         all.outcomes,
         all.reasons,
         all.budgets,
@@ -65,7 +67,7 @@ fn vocabulary_names() -> BTreeSet<String> {
     }
     for flag in all.verb_flags {
         names.insert(flag.name.to_string());
-        names.extend(flag.value.map(ToString::to_string));
+        names.extend(flag.value.iter().chain(flag.words).map(ToString::to_string));
     }
     names.extend(all.volatile_keys.iter().map(ToString::to_string));
     names.extend(all.bounds.iter().map(|bound| bound.name.to_string()));
@@ -178,7 +180,13 @@ fn the_rows_say_what_the_code_says() {
             assert_eq!(line.contains("| required |"), field.required, "{line}");
         }
     }
-    for term in vocabulary::NOTICE_CODES.iter().chain(vocabulary::OUTCOMES).chain(vocabulary::EXIT_CLAUSES) {
+    for term in vocabulary::NOTICE_CODES
+        .iter()
+        .chain(vocabulary::OUTCOMES)
+        .chain(vocabulary::EXIT_CLAUSES)
+        .chain(vocabulary::RUN_FIELDS)
+        .chain(vocabulary::RUN_STATES)
+    {
         row(term.name, &[term.meaning]);
     }
     for kind in vocabulary::LOG_KINDS {

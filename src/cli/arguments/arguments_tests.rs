@@ -214,3 +214,79 @@ fn every_verb_has_its_own_help() {
     ");
     assert_eq!(help(Some(Verb::Run)), help(None));
 }
+
+#[test]
+fn the_flags_of_the_verbs_are_those_that_are_published() {
+    use mission_contract::vocabulary::VERB_FLAGS;
+    fn of<T: Args>(verb: Verb) -> Command {
+        verb_command::<T>(verb.name(), verb.meaning())
+    }
+    let commands = RunsVerb::ALL.into_iter().map(|verb| (verb.name(), runs_command(verb))).chain([
+        ("verify", of::<VerifyArguments>(Verb::Verify)),
+        ("tools", of::<ToolsArguments>(Verb::Tools)),
+        ("demo", of::<DemoArguments>(Verb::Demo)),
+        ("schema", of::<SchemaArguments>(Verb::Schema)),
+        ("conform", of::<ConformArguments>(Verb::Conform)),
+    ]);
+    for (verb, command) in commands {
+        let own: Vec<(String, bool)> = command
+            .get_arguments()
+            .filter_map(|arg| Some((format!("--{}", arg.get_long()?), arg.get_action().takes_values())))
+            .filter(|(flag, _)| !FLAGS.iter().any(|known| known.name == flag))
+            .collect();
+        let published: Vec<(String, bool)> =
+            VERB_FLAGS.iter().filter(|flag| flag.verb == verb).map(|flag| (flag.name.to_owned(), flag.value.is_some())).collect();
+        assert_eq!(own, published, "mission {verb}");
+    }
+}
+
+#[test]
+fn the_words_behind_runs_are_told_apart() {
+    let read = |words: &[&str]| {
+        read_runs(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            .map(|read| read.map(|(verb, rest)| (verb.name(), rest.join(" "))))
+    };
+    assert_eq!(read(&["list"]).unwrap(), Some(("runs list", String::new())));
+    assert_eq!(read(&["--json", "show", "run_1"]).unwrap(), Some(("runs show", "--json run_1".to_owned())));
+    assert_eq!(read(&["--help"]).unwrap(), None);
+    insta::assert_snapshot!(read(&[]).unwrap_err(), @"`mission runs` needs a word: list, show, follow, export, prune");
+    insta::assert_snapshot!(read(&["remove", "run_1"]).unwrap_err(), @"`remove` is nothing that `mission runs` does; it does list, show, follow, export, prune");
+    insta::assert_snapshot!(help(Some(Verb::Runs)), @"
+    Lists, shows, follows, exports and prunes runs.
+
+    Usage: mission runs WORD …
+
+    Words:
+      list    Every run, newest first, without reading a log.
+      show    One run as a timeline, or the prompt of a step.
+      follow  The records of a run as they become durable, until it ends.
+      export  A run's records, or the files of the harness before.
+      prune   Removes runs that have ended.
+
+    Each has a help of its own: mission runs WORD --help
+    ");
+    insta::assert_snapshot!(runs_help(RunsVerb::Export), @"
+    A run's records, or the files of the harness before.
+
+    Usage: mission runs export [OPTIONS] [RUN]
+
+    Arguments:
+      [RUN]  A run's id, its folder or its log
+
+    Options:
+          --format <seed2|ndjson>  The files of the harness before, or the records as they went out
+          --output <PATH|->        A new folder for seed2 [else the run's id]; a new file for ndjson [else
+                                   standard output]
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Verify)), @"
+    Checks the logs of runs, line by line.
+
+    Usage: mission verify [OPTIONS] [RUN]...
+
+    Arguments:
+      [RUN]...  A run's id, its folder or its log
+
+    Options:
+          --head <SHA256>  The sum of a line that the log is known to hold
+    ");
+}

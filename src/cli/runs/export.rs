@@ -1,6 +1,7 @@
 //! `mission runs export RUN`: the records as they went out, or the files that the harness before left in a run's folder.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use mission_contract::log::Entry;
@@ -14,6 +15,7 @@ use crate::cli::error::CliError;
 use crate::cli::run::Exit;
 use crate::journal::{ReadError, RunPlace};
 use crate::limits;
+use crate::sys::files::FOLDER_MODE;
 
 /// In what form a run is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +90,8 @@ fn to_folder(place: &RunPlace, runs: &Runs, output: Option<Stated>) -> Result<()
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
-    let folder = tempfile::Builder::new().prefix(".new-").tempdir_in(parent(&path)).map_err(failed)?;
+    let private = std::fs::Permissions::from_mode(FOLDER_MODE);
+    let folder = tempfile::Builder::new().prefix(".new-").permissions(private).tempdir_in(parent(&path)).map_err(failed)?;
     let mut files = Seed2::new(folder.path(), &runs.redactor).map_err(failed)?;
     let mut reader = place.reader()?;
     for line in &mut reader {

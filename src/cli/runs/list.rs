@@ -115,6 +115,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use mission_contract::event::UsageTotal;
+    use mission_contract::vocabulary::{RUN_FIELDS, RUN_STATES};
 
     use super::*;
     use crate::journal::RunMeta;
@@ -150,6 +151,11 @@ mod tests {
         run_20261201T020304-0a1b2c3d  answered_with_caveat      3       915  2026-12-01 02:03  read the \u{1b}[31mkey <redacted:A_KEY>
         run_x                         unknown                                                  (it is a symbolic link)
         ");
+        for run in all() {
+            let row: Map<String, Value> = serde_json::from_str(&as_json(&run, &redactor)).unwrap();
+            assert!(row.keys().all(|key| RUN_FIELDS.iter().any(|field| field.name == key)), "{row:?}");
+            assert!(RUN_STATES.iter().any(|state| state.name == row["state"]), "{row:?}");
+        }
         let text: String = all().iter().map(|run| as_json(run, &redactor)).collect();
         insta::assert_snapshot!(text, @r#"
         {"created_at":"2026-12-01T02:03:04.000Z","holder":{"host":"here","pid":7},"objective":"read the\n\u001b[31mkey <redacted:A_KEY>","protocol":"json","provider":"local","resumable":false,"run_id":"run_20261201T020304-0a1b2c3d","state":"running","steps":3,"updated_at":"2026-12-01T02:03:09.000Z","usage":{"calls":0,"completion_tokens":0,"prompt_tokens":0,"total_tokens":915}}

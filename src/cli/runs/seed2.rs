@@ -38,6 +38,8 @@ pub struct Seed2<'r> {
     offer: Offer,
     /// The servers have said what they offer.
     offered: bool,
+    /// The tools as they were written last.
+    listed: Value,
     begun: Option<String>,
     updated: String,
     records: u64,
@@ -70,6 +72,7 @@ impl<'r> Seed2<'r> {
             spec: Spec::default(),
             offer: Offer::default(),
             offered: false,
+            listed: Value::Null,
             begun: None,
             updated: String::new(),
             records: 0,
@@ -172,7 +175,13 @@ impl<'r> Seed2<'r> {
                 }));
             }
         }
+        let tools = Value::Array(tools);
+        if tools == self.listed {
+            // They were asked again, and said the same.
+            return Ok(());
+        }
         let mut line = json!({"call": 0, "at": at, "catalogue": tools});
+        self.listed = tools;
         self.redact(&mut line);
         writeln!(self.tools, "{}", canonical::of_value(&line))
     }
