@@ -12,16 +12,20 @@ pub mod objective;
 mod resume;
 mod retell;
 mod run;
+mod runs;
 pub mod servers;
 mod sinks;
 mod tools;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
-use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use arguments::{
+    ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, VerifyArguments, read_verb,
+};
 use environment::Environment;
 use error::CliError;
 use mission_contract::vocabulary::exit;
@@ -112,6 +116,11 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Tools => {
             let Some((arguments, later)) = read_verb::<ToolsArguments>(verb, words)? else { return help() };
             tools::tools(&arguments, &later, environment, &mut out)
+        }
+        Verb::Runs => runs::runs(words, environment, &mut out),
+        Verb::Verify => {
+            let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
+            verify::verify(&arguments, environment, &mut out)
         }
         Verb::Schema => {
             let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };

@@ -43,6 +43,8 @@ pub enum Verb {
     Run,
     Demo,
     Tools,
+    Runs,
+    Verify,
     Schema,
     Contract,
     Conform,
@@ -50,7 +52,8 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 6] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform];
+    pub const ALL: [Verb; 8] =
+        [Verb::Run, Verb::Demo, Verb::Tools, Verb::Runs, Verb::Verify, Verb::Schema, Verb::Contract, Verb::Conform];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -58,6 +61,8 @@ impl Verb {
             Verb::Run => "run",
             Verb::Demo => "demo",
             Verb::Tools => "tools",
+            Verb::Runs => "runs",
+            Verb::Verify => "verify",
             Verb::Schema => "schema",
             Verb::Contract => "contract",
             Verb::Conform => "conform",
@@ -75,7 +80,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["verify", "mcp", "lock", "policy", "skill", "completions"];
+const KEPT: &[&str] = &["mcp", "lock", "policy", "skill", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

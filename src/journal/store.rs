@@ -17,11 +17,11 @@ const STATE_FOLDER: &str = ".mission";
 /// The log of a run, in its folder.
 pub(super) const LOG_FILE: &str = "log.ndjson";
 /// Its lock.
-const LOCK_FILE: &str = "lock";
+pub(super) const LOCK_FILE: &str = "lock";
 /// Its facts for lists.
 pub(super) const META_FILE: &str = "meta.json";
 /// Among the runs: one empty file for each run that has begun and not ended.
-const OPEN_FOLDER: &str = "open";
+pub(super) const OPEN_FOLDER: &str = "open";
 
 /// Where runs are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,7 +294,7 @@ impl HeldRun {
     }
 }
 
-fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
+pub(super) fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
     Lock::take(&folder.join(LOCK_FILE)).map_err(|error| match error {
         LockError::Held(holder) => JournalError::Held { run_id: run_id.to_owned(), holder },
         LockError::Unsupported(source) => JournalError::NoLocks { path: folder.to_path_buf(), source },

@@ -11,3 +11,4 @@ pub mod signals;
 pub mod spawn;
 pub mod sse;
 pub mod standard;
+pub mod watch;

@@ -1,4 +1,4 @@
-//! The verbs, flags and variables, with what each is when nobody states it.
+//! The flags and variables of a run, with what each is when nobody states it.
 
 use serde::Serialize;
 
@@ -14,17 +14,6 @@ pub enum Status {
     Later,
     /// It does not yet, and nothing reads it until then: setting it is no mistake (a key of a provider).
     Unread,
-}
-
-/// A verb: `mission <name>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Verb {
-    /// Its name.
-    pub name: &'static str,
-    /// Whether this build does it.
-    pub status: Status,
-    /// What it does.
-    pub meaning: &'static str,
 }
 
 /// A flag of a run.
@@ -102,24 +91,6 @@ fn same_value(left: &str, right: &str) -> bool {
 
 use Origin::{Ours, Seed2};
 use Status::{Landed, Later, Unread};
-
-const fn verb(name: &'static str, status: Status, meaning: &'static str) -> Verb {
-    Verb { name, status, meaning }
-}
-
-/// The verbs. With `--mission` on the line none is recognised.
-pub const VERBS: &[Verb] = &[
-    verb("run", Landed, "Carries out an objective: `mission run [flags] -- TEXT`."),
-    verb("demo", Landed, "Carries out a mission with a scripted model and a tool server of its own."),
-    verb("tools", Landed, "Lists the tools that servers offer."),
-    verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
-    verb("contract", Landed, "Prints this vocabulary and the limits."),
-    verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
-    verb("runs", Later, "Lists, shows, verifies and exports runs."),
-    verb("replay", Later, "Runs a recording again and reports drift."),
-    verb("approvals", Later, "Lists and decides approvals."),
-    verb("doctor", Later, "Says what this host can enforce."),
-];
 
 const SWITCH: Flag = Flag {
     name: "",

@@ -7,12 +7,14 @@
 
 mod command_line;
 mod events;
+mod verbs;
 mod words;
 
 use serde::Serialize;
 
-pub use command_line::{FLAGS, Flag, Status, VARIABLES, VERBS, Variable, Verb};
+pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
 pub use events::{CONTROL_WORDS, EVENTS};
+pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
     APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS,
     MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile, exit,
@@ -177,6 +179,12 @@ pub struct Vocabulary {
     pub exit_clauses: &'static [Term],
     /// The verbs.
     pub verbs: &'static [Verb],
+    /// The flags of the verbs, beside those that they share with a run.
+    pub verb_flags: &'static [VerbFlag],
+    /// What a list of runs says of each.
+    pub run_fields: &'static [Term],
+    /// How a run stands.
+    pub run_states: &'static [Term],
     /// The flags of a run.
     pub flags: &'static [Flag],
     /// The variables.
@@ -211,6 +219,9 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     exit_codes: EXIT_CODES,
     exit_clauses: EXIT_CLAUSES,
     verbs: VERBS,
+    verb_flags: VERB_FLAGS,
+    run_fields: RUN_FIELDS,
+    run_states: RUN_STATES,
     flags: FLAGS,
     variables: VARIABLES,
     volatile_keys: VOLATILE_KEYS,
