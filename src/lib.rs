@@ -8,6 +8,7 @@
 //! * [`skill`]: what a manifest allows; pure.
 //! * [`driver`]: the only loop that does I/O: carries out the engine's effects, feeds back inputs.
 //! * [`journal`]: one writer, group commit, chain, reader, lock, the store of runs.
+//! * [`approvals`]: what waits for a person, and what a person said; signed.
 //! * [`model`]: backends behind one trait, one file a wire format.
 //! * [`tools`]: the tool plane behind one trait; `tools::mcp` is the only room that knows `rmcp`.
 //! * [`stream`]: where records go: descriptor, file, console.
@@ -17,6 +18,7 @@
 //! * [`cli`]: arguments as typed, configuration as opened, one file a verb.
 //! * [`limits`]: every bound, with its unit and reason.
 
+pub mod approvals;
 pub mod cli;
 pub mod demo;
 pub mod driver;

@@ -41,6 +41,9 @@ pub struct Spec {
     /// Servers whose word about their tools counts (`--trust-annotations`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
+    /// True when approvals are not kept (`MISSION_APPROVALS=none`): a call that waits for a person has no id then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approvals_off: bool,
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,

@@ -1,6 +1,7 @@
 //! The command line: arguments as typed (pure), configuration as resolved, one file a verb. Every error becomes an exit code and one
 //! sentence here, and nowhere else.
 
+mod approvals;
 pub mod arguments;
 pub mod configuration;
 pub mod contract_verbs;
@@ -9,6 +10,7 @@ pub mod environment;
 pub mod error;
 pub mod files;
 pub mod objective;
+mod orphans;
 mod resume;
 mod retell;
 mod run;
@@ -95,7 +97,11 @@ fn carry_out(
     let environment = environment::take(variables)?;
     match objective::read(&words)? {
         Line::Run(line) => {
-            Ok(run::run(RunArguments::read(line)?, &environment, &mut inherited)?.exit)
+            let arguments = RunArguments::read(line)?;
+            match approvals::asked(&arguments.flags.decision)? {
+                Some(asked) => approvals::decide(&asked, &environment, &mut io::stdout().lock()),
+                None => Ok(run::run(arguments, &environment, &mut inherited)?.exit),
+            }
         }
         Line::Help(verb) => print(&arguments::help(verb)),
         Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),
@@ -118,6 +124,7 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
             tools::tools(&arguments, &later, environment, &mut out)
         }
         Verb::Runs => runs::runs(words, environment, &mut out),
+        Verb::Approvals => approvals::approvals(words, environment, &mut out),
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
             verify::verify(&arguments, environment, &mut out)

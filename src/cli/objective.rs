@@ -44,6 +44,7 @@ pub enum Verb {
     Demo,
     Tools,
     Runs,
+    Approvals,
     Verify,
     Schema,
     Contract,
@@ -52,8 +53,7 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 8] =
-        [Verb::Run, Verb::Demo, Verb::Tools, Verb::Runs, Verb::Verify, Verb::Schema, Verb::Contract, Verb::Conform];
+    pub const ALL: [Verb; 9] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Runs, Verb::Approvals, Verb::Verify, Verb::Schema, Verb::Contract, Verb::Conform];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -62,6 +62,7 @@ impl Verb {
             Verb::Demo => "demo",
             Verb::Tools => "tools",
             Verb::Runs => "runs",
+            Verb::Approvals => "approvals",
             Verb::Verify => "verify",
             Verb::Schema => "schema",
             Verb::Contract => "contract",

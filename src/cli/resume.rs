@@ -13,11 +13,13 @@ use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::files;
 use super::servers::{self, Servers};
+use crate::approvals::{Answer, ApprovalError, Approvals, Record, Spent, Standing};
 use crate::driver::{Known, Taken};
 use crate::engine::fold::{Fold, Folded};
 use crate::engine::run::{CHANGED_STEPS, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
 use crate::redact::Redactor;
+use crate::sys::clock::SystemClock;
 use crate::sys::lock::host_name;
 use crate::tools::address::Address;
 use crate::tools::mcp::{Reach, ServerRequest};
@@ -180,6 +182,56 @@ pub(super) fn resolve(
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     };
     Ok(Resumed { configuration, changed })
+}
+
+/// What a person said about the call that a run waits for.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// The decision, when there is one that counts.
+    pub(super) decision: Option<Decision>,
+    /// What is spent before it is acted upon.
+    pub(super) spend: Option<(String, Spent)>,
+    /// What is to be told about one that does not count.
+    pub(super) observed: Option<Observed>,
+}
+
+/// Looks at the approval of a run that waits for one.
+///
+/// # Errors
+/// When it, or the key that signs decisions, cannot be read.
+pub(super) fn waiting(held: &Held, approvals: &Approvals) -> Result<Waiting, CliError> {
+    let Some(awaited) = held.folded.run.awaits() else { return Ok(Waiting::default()) };
+    let id = awaited.approval_id;
+    let spent = Spent { run: held.held.run_id().to_owned(), key: awaited.key };
+    let (record, standing) = match approvals.look(&id, &SystemClock::start()) {
+        Ok(looked) => looked,
+        // It was never noted, or nothing is: the run asks again.
+        Err(ApprovalError::Missing { .. } | ApprovalError::NotKept) => return Ok(Waiting::default()),
+        Err(error) => return Err(CliError::Refused(error.to_string())),
+    };
+    match standing {
+        Standing::Spent(answer, by) if by == spent => Ok(Waiting { decision: Some(decision(&record, answer)), ..Waiting::default() }),
+        Standing::Decided(answer) => {
+            let decision = Some(decision(&record, answer));
+            Ok(Waiting { decision, spend: Some((id, spent)), observed: None })
+        }
+        Standing::Unsigned(why) => {
+            let detail = format!("The approval {id} holds a decision that does not count, because {why}: it is pending.");
+            let observed = Some(Observed { what: "approval_unsigned".to_owned(), detail, ..Observed::default() });
+            Ok(Waiting { observed, ..Waiting::default() })
+        }
+        Standing::Pending | Standing::Expired | Standing::Abandoned | Standing::Spent(..) => Ok(Waiting::default()),
+    }
+}
+
+fn decision(record: &Record, answer: Answer) -> Decision {
+    Decision {
+        approval_id: record.approval_id.clone(),
+        answer: answer.word().to_owned(),
+        by: record.decided_by.clone(),
+        note: Some(record.note.clone()).filter(|note| !note.is_empty()),
+        content: None,
+    }
 }
 
 /// A run that has come to its end is not carried on.

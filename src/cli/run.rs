@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
 use mission_contract::digest::sha256_hex;
-use mission_contract::log::{Decision, Open, ServerCondition};
+use mission_contract::log::{Open, ServerCondition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
 use serde_json::Value;
@@ -16,9 +16,11 @@ use super::arguments::RunArguments;
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
-use super::resume::{self, Held};
-use super::{retell, sinks};
-use crate::driver::{self, Beginning, Ended, Opening, Parts};
+use super::resume::{self, Held, Waiting};
+use super::orphans::{self, Closer};
+use super::{approvals, retell, sinks};
+use crate::approvals::{Approvals, Kind, Record};
+use crate::driver::{self, Beginning, Ended, Gates, Opening, Parts};
 use crate::engine::texts;
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{RunLog, RunStore, is_run_id};
@@ -56,6 +58,7 @@ pub struct Done {
 pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let carry = Carry::of(&arguments, environment)?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
+    let approvals = approvals::opened(environment, &directory);
     let runs = configuration::runs(environment);
     let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     let held = match &carry {
@@ -78,9 +81,9 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
             (None, _) => {
-                let decision = None;
-                let resumed = resume::resolve(arguments, environment, &held, decision.as_ref())?;
-                (resumed.configuration, Stretch::Later { held: Box::new(held), changed: resumed.changed, decision })
+                let waiting = resume::waiting(&held, &approvals)?;
+                let resumed = resume::resolve(arguments, environment, &held, waiting.decision.as_ref())?;
+                (resumed.configuration, Stretch::Later { held: Box::new(held), changed: resumed.changed, waiting })
             }
         },
     };
@@ -92,7 +95,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
         .enable_all()
         .build()
         .map_err(|error| CliError::system("a runtime", &error))?;
-    let opened = Opened { clock, redactor, store, events };
+    let opened = Opened { clock, redactor, store, approvals, events };
     let exit = runtime.block_on(mission(configuration, stretch, environment, opened));
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
@@ -149,7 +152,7 @@ enum Stretch {
     /// The first one, of a run with a certain id or any.
     First { run_id: Option<String> },
     /// A later one.
-    Later { held: Box<Held>, changed: BTreeMap<String, Value>, decision: Option<Decision> },
+    Later { held: Box<Held>, changed: BTreeMap<String, Value>, waiting: Waiting },
 }
 
 impl Stretch {
@@ -177,6 +180,7 @@ struct Opened {
     clock: Arc<dyn Clock>,
     redactor: Arc<Redactor>,
     store: RunStore,
+    approvals: Approvals,
     events: Option<Output>,
 }
 
@@ -186,7 +190,7 @@ async fn mission(
     environment: &Environment,
     opened: Opened,
 ) -> Result<Done, CliError> {
-    let Opened { clock, redactor, store, events } = opened;
+    let Opened { clock, redactor, store, approvals, events } = opened;
     let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
@@ -203,14 +207,16 @@ async fn mission(
     };
     let (gone, sink_reports) = mpsc::unbounded_channel();
     let mut observed = Vec::new();
+    let (witness, begins) = orphans::witness();
     // Whatever is refused here: the servers are up already, and are ended in good order.
     let opening = || {
         let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
         let leg = model.as_ref().map(|model| model.leg());
+        let mut sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+        sinks.push(witness);
         let (beginning, leg, log) = match stretch {
             Stretch::First { run_id } => {
                 let allowed = close_set(&configuration, &discovery)?;
-                let sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
                 let log = match run_id {
                     Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
                     None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
@@ -220,14 +226,20 @@ async fn mission(
                     behaviours: Vec::new(),
                     build: env!("CARGO_PKG_VERSION").to_owned(),
                     run_id: log.run_id().to_owned(),
-                    spec: spec(&configuration, allowed, store.is_kept(), &redactor),
+                    spec: Spec {
+                        approvals_off: !approvals.is_kept(),
+                        ..spec(&configuration, allowed, store.is_kept(), &redactor)
+                    },
                 };
                 (Beginning::Fresh(Box::new(open)), leg, log)
             }
-            Stretch::Later { held, changed, decision } => {
+            Stretch::Later { held, changed, waiting } => {
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
-                let sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
-                let (held, tail, taken) = held.into_taken(changed, decision);
+                observed.extend(waiting.observed);
+                if let Some((id, spent)) = &waiting.spend {
+                    approvals.spend(id, spent, clock.as_ref()).map_err(|error| CliError::Refused(error.to_string()))?;
+                }
+                let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));
                 let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
                 (Beginning::Taken(Box::new(taken)), leg, log)
@@ -243,6 +255,8 @@ async fn mission(
         }
     };
     let folder = log.folder().map(Path::to_owned);
+    let closer = Closer::start(&store, log.run_id(), &redactor, begins);
+    let (objective, run_id) = (configuration.objective.clone(), log.run_id().to_owned());
     let parts = Parts {
         log,
         model,
@@ -253,10 +267,37 @@ async fn mission(
         clock,
         signals,
         grace: configuration.grace,
-        gates: Box::new(|_| Ok(())),
+        gates: gates(approvals, objective, run_id, &redactor),
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
+    if let Some(closer) = closer {
+        closer.end();
+    }
     Ok(Done { exit: exit_of(&ended, &redactor), folder })
+}
+
+/// Notes what waits for a person where approvals are kept.
+fn gates(approvals: Approvals, objective: String, run_id: String, redactor: &Arc<Redactor>) -> Gates {
+    let redactor = Arc::clone(redactor);
+    Box::new(move |request| {
+        if !approvals.is_kept() {
+            return Ok(());
+        }
+        let record = Record {
+            approval_id: request.approval_id.clone(),
+            tool: request.intent.tool.clone(),
+            arguments: request.intent.arguments.clone(),
+            objective: redactor.text(&objective).into_owned(),
+            run_id: run_id.clone(),
+            reason: redactor.text(&request.reason).into_owned(),
+            kind: Kind::Reconcile,
+            digest: request.intent.digest.clone(),
+            key: request.intent.key.clone(),
+            index: request.index,
+            ..Record::default()
+        };
+        approvals.propose(record, &SystemClock::start()).map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
+    })
 }
 
 /// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.

@@ -4,6 +4,7 @@
 mod fragments;
 mod listing;
 mod opening;
+pub mod orphans;
 mod waiting;
 
 use std::panic::AssertUnwindSafe;

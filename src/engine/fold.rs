@@ -27,6 +27,8 @@ pub struct Folded {
     pub lost: Vec<Effect>,
     /// How its last stretch ended, if it came to an end.
     pub ending: Option<Ending>,
+    /// Whether the log holds the record of that end.
+    pub is_told: bool,
 }
 
 impl Fold {
@@ -84,14 +86,16 @@ impl Fold {
     /// The run at the end of its log.
     pub fn finish(self) -> Folded {
         let Fold { run, due, ending } = self;
+        let is_end = |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::MissionFinished(_)));
+        let is_told = run.outcome().is_some() && !due.iter().any(is_end);
         // The end of a stretch that nobody was told of did not happen, when the run is to go on.
         let goes_on = run.outcome().is_none_or(is_resumable);
         let is_lost = |effect: &Effect| match effect {
-            Effect::Emit { event, .. } => !(goes_on && matches!(**event, Event::MissionFinished(_))),
+            Effect::Emit { .. } => !(goes_on && is_end(effect)),
             effect => matches!(effect, Effect::Ask { .. }),
         };
         let lost = due.into_iter().filter(is_lost).collect();
-        Folded { run, lost, ending }
+        Folded { run, lost, ending, is_told }
     }
 }
 

@@ -21,7 +21,7 @@ use mission_contract::spec::Protocol;
 use self::doubt::Doubts;
 use self::frame::Frame;
 use self::phase::Phase;
-pub use self::stretch::{CHANGED_STEPS, is_resumable};
+pub use self::stretch::{Awaited, CHANGED_STEPS, is_resumable};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;

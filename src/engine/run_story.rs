@@ -242,7 +242,7 @@ impl Story {
 
     /// The same, after a person has said what became of the call in doubt.
     pub fn taken_up_with(&mut self, answer: &str) -> String {
-        let approval_id = self.run.awaits().unwrap();
+        let approval_id = self.run.awaits().unwrap().approval_id;
         let writer = self.input(Entry::Writer(Writer { epoch: 2, ..Writer::default() }));
         let (by, note) = ("ana".to_owned(), Some("I looked.".to_owned()));
         let answer = answer.to_owned();

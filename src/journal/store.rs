@@ -138,6 +138,22 @@ impl RunStore {
         }
     }
 
+    /// Runs that began and were not seen to end, in no order, at most so many: some may be going on.
+    pub fn marked_open(&self, most: usize) -> Vec<String> {
+        let Some(runs) = self.folder() else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(runs.join(OPEN_FOLDER)) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter(|name| is_run_id(name)).take(most).collect()
+    }
+
+    /// Takes the mark of a run away that has ended, or never began.
+    pub fn unmark(&self, held: &HeldRun) {
+        if let Some(place) = &held.place {
+            // What stays is found again.
+            let _ = std::fs::remove_file(&place.marker);
+        }
+    }
+
     /// Makes a run and takes its lock. Where the id is taken by now, another one is minted.
     pub(super) fn create(&self, run_id: &str, clock: &dyn Clock) -> Result<HeldRun, JournalError> {
         let Place::Folder { runs, .. } = &self.place else {
@@ -268,6 +284,11 @@ impl HeldRun {
     /// The run.
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// Whether its log holds nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.log.metadata().is_ok_and(|facts| facts.len() == 0)
     }
 
     /// Its folder; nothing where the run is not kept.

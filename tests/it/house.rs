@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["engine", "sys", "redact"]),
     ("tools", &["engine", "sys", "redact"]),
     ("journal", &["engine", "sys", "redact"]),
+    ("approvals", &["engine", "sys", "redact"]),
     ("stream", &["engine", "sys", "redact"]),
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),

@@ -16,6 +16,7 @@ mod conformance;
 mod consumer;
 mod demo;
 mod door;
+mod doubt;
 mod endings;
 mod eras;
 mod fold;

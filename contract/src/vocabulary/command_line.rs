@@ -186,10 +186,10 @@ pub const FLAGS: &[Flag] = &[
     taking("--gate-wait", "SECONDS", "300", Later, "How long a gate waits for a decision.").env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Later, "Whether waiting at a gate counts as time.").words(&[], &["free"]).ours(),
     taking("--approval", "ID", "(none)", Later, "An approved call that this run may make.").env("MISSION_APPROVAL"),
-    taking("--approve", "ID", "(none)", Later, "Approve, and exit."),
-    taking("--refuse", "ID", "(none)", Later, "Refuse, and exit."),
-    taking("--decided-by", "WHO", "(nobody)", Later, "Who approves or refuses."),
-    taking("--note", "TEXT", "(none)", Later, "In their words."),
+    taking("--approve", "ID", "(none)", Landed, "Approve, and exit."),
+    taking("--refuse", "ID", "(none)", Landed, "Refuse, and exit."),
+    taking("--decided-by", "WHO", "(nobody)", Landed, "Who approves or refuses."),
+    taking("--note", "TEXT", "(none)", Landed, "In their words."),
     taking("--profile", "NAME", "safe", Later, "What code tools may do.")
         .env("MISSION_PROFILE")
         .words(&["safe"], &["dev", "research", "ops", "god"]),
@@ -271,7 +271,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_AUDIT", Later, "(unset)", "Where the audit file goes; `none` or `off` writes none.")
         .aliases(&["JUDAIS_LOBI_AUDIT"])
         .accepts(&["none", "off"]),
-    variable("MISSION_APPROVALS", Later, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
+    variable("MISSION_APPROVALS", Landed, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_APPROVALS"])
         .accepts(&["none", "off"]),
     variable("MISSION_MEMORY", Later, "(unset)", "Where memory is kept; `none` or `off` keeps none.")

@@ -66,7 +66,16 @@ pub const VERBS: &[Verb] = &[
     verb("contract", Landed, "Prints this vocabulary and the limits."),
     verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
     verb("replay", Later, "Runs a recording again and reports drift."),
-    verb("approvals", Later, "Lists and decides approvals."),
+    Verb {
+        words: &[
+            word("list", "Those that wait for a person; with --all the others too."),
+            word("show", "One, with all that is asked: `show ID`."),
+            word("answer", "What became of a call: `answer ID done`, `retry` or `abandon`."),
+            word("approve", "The call may be made, once: `approve ID`."),
+            word("refuse", "It may not: `refuse ID`."),
+        ],
+        ..verb("approvals", Landed, "Lists, shows and decides what waits for a person.")
+    },
     verb("doctor", Later, "Says what this host can enforce."),
 ];
 
@@ -96,6 +105,10 @@ pub const VERB_FLAGS: &[VerbFlag] = &[
     taking("runs prune", "--keep", "N", "Keeps the N newest that have ended."),
     taking("runs prune", "--older", "TIME", "Removes those that ended longer ago: `30s`, `15m`, `12h`, `7d` or `2w`."),
     switch("runs prune", "--dry-run", "Only says what would be removed."),
+    taking("approvals", "--by", "WHO", "Who decides."),
+    taking("approvals", "--note", "TEXT", "In their words."),
+    switch("approvals", "--all", "Those too that are decided or over."),
+    switch("approvals", "--json", "One JSON object an approval."),
     taking("verify", "--head", "SHA256", "A line of the log that is known: without it the tail was cut."),
 ];
 

@@ -2,6 +2,7 @@
 // What stands in brackets there is a variable: these docs are the help.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod approvals;
 mod carrying;
 mod later;
 mod limits;
@@ -14,6 +15,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
+pub use approvals::{ApprovalsArguments, DecisionFlags};
 pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
@@ -65,6 +67,9 @@ pub struct RunFlags {
     /// From where.
     #[command(flatten)]
     pub carry: CarryFlags,
+    /// What a person said.
+    #[command(flatten)]
+    pub decision: DecisionFlags,
 }
 
 impl RunArguments {
@@ -168,6 +173,7 @@ pub fn help(verb: Option<Verb>) -> String {
         Some(verb @ Verb::Demo) => of::<DemoArguments>(verb),
         Some(verb @ Verb::Tools) => of::<ToolsArguments>(verb),
         Some(verb @ Verb::Runs) => return runs_listed(verb),
+        Some(verb @ Verb::Approvals) => of::<ApprovalsArguments>(verb),
         Some(verb @ Verb::Verify) => of::<VerifyArguments>(verb),
         Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),

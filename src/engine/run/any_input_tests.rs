@@ -117,7 +117,7 @@ fn tell(story: &mut Story, what: Happens) {
         Happens::Other(1) => Entry::Writer(Writer { epoch: 2, ..Writer::default() }),
         Happens::Other(2) => Entry::Timer(Timer::default()),
         Happens::Other(3) => Entry::Decision(Decision {
-            approval_id: story.run.awaits().unwrap_or_default(),
+            approval_id: story.run.awaits().map(|awaited| awaited.approval_id).unwrap_or_default(),
             answer: ["done", "retry", "abandon"][story.events.len() % 3].to_owned(),
             ..Decision::default()
         }),

@@ -108,7 +108,7 @@ impl Run {
             tool: call.proposed.name.clone(),
             arguments: call.intent.arguments.clone(),
             reason,
-            approval_id: self.open.spec.recorded.then(|| approval_id.clone()),
+            approval_id: (!self.open.spec.approvals_off).then(|| approval_id.clone()),
             kind: Some("reconcile".to_owned()),
             branch: None,
         }));

@@ -11,6 +11,15 @@ use crate::engine::offer::Offer;
 /// The name, in a `writer` line, of the ceiling on steps: the new total, 0 for none.
 pub const CHANGED_STEPS: &str = "mission_steps";
 
+/// What a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The approval that a person has to decide.
+    pub approval_id: String,
+    /// The key of the call that it is about.
+    pub key: String,
+}
+
 /// Whether a run that ended so can be taken up again.
 pub fn is_resumable(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Incomplete | Outcome::AwaitingApproval)
@@ -147,16 +156,18 @@ impl Run {
     }
 
     /// The approval that a person has to decide before the run can go on.
-    pub fn awaits(&self) -> Option<String> {
+    pub fn awaits(&self) -> Option<Awaited> {
         let at = match &self.phase {
             Phase::Ended { outcome, at } if is_resumable(*outcome) => at.as_ref(),
             Phase::Resuming(at) => at.as_ref(),
             at => at,
         };
         match at {
-            Phase::Gated(gated) => Some(gated.approval_id.clone()),
+            Phase::Gated(gated) => {
+                Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() })
+            }
             Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => {
-                Some(approval_id(&self.open.run_id, *ordinal))
+                Some(Awaited { approval_id: approval_id(&self.open.run_id, *ordinal), key: call.intent.key.clone() })
             }
             _ => None,
         }

@@ -87,7 +87,7 @@ fn a_call_that_nobody_knows_the_end_of_waits_for_a_person() {
     assert_eq!(story.run.outcome(), Some(Outcome::AwaitingApproval));
     let waits = story.run.awaits();
     // Nobody has decided: the same one again.
-    assert!(story.taken_up().contains(&waits.clone().unwrap()));
+    assert!(story.taken_up().contains(&waits.clone().unwrap().approval_id));
     assert_eq!(story.run.awaits(), waits);
     insta::assert_snapshot!(story.taken_up_with("done"), @r#"
     {"event":"tool_result","index":0,"tool":"mcp.add","arguments":{"a":2,"b":3},"ok":true,"exit_code":0,"output":"The call was interrupted before its result came back; ana has confirmed that it took effect. Their note: I looked.","error":"","handle":"r1","truncated":false}
