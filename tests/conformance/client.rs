@@ -39,7 +39,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let reach = Reach::Http { address, token: None };
-    let request = ServerRequest { name: SERVER.to_owned(), reach, optional: false, timeout: PATIENCE };
+    let request = ServerRequest { name: SERVER.to_owned(), reach, optional: false, timeout: PATIENCE, call_limit: 3 * PATIENCE };
     let (plane, discovery, _reports) = connect(vec![request], PlaneOptions::default()).await;
     for observed in &discovery.observed {
         eprintln!("{}: {}", observed.what, observed.detail);

@@ -104,6 +104,7 @@ impl Link {
         });
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session.map(|mut session| {
             session.set_sensitive(true);
+            self.exchange.reports.secrets.session(session.to_str().unwrap_or_default());
             session
         });
     }
@@ -149,7 +150,7 @@ impl Link {
         let beginning = sample(&body);
         dispatch(&self.exchange, Cow::Owned(body), Some(id));
         self.exchange.is_pending(id).then(|| {
-            let said = self.scrub(&beginning);
+            let said = self.exchange.reports.secrets.scrub(beginning);
             Answer::Unreadable(format!("answered with {} and messages of which none is the answer: {said}", status_text(status)))
         })
     }
@@ -222,7 +223,7 @@ impl Link {
 
     /// The beginning of what a server said, harmless and without our credentials.
     pub(super) fn shown(&self, body: &[u8]) -> String {
-        self.scrub(&sample(body.trim_ascii()))
+        self.exchange.reports.secrets.scrub(sample(body.trim_ascii()))
     }
 }
 
