@@ -1,7 +1,6 @@
 //! Where a tool server is on the network: what a person types, what may be shown of it, and its credential. Pure.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use crate::limits;
+use crate::sys::http::Route;
 
 /// What stands in the place of a credential.
 const MASK: &str = "***";
@@ -200,21 +200,9 @@ impl Address {
         values.into_iter().map(|value| ("MCP_URL".to_owned(), value)).collect()
     }
 
-    /// True for https.
-    pub fn is_encrypted(&self) -> bool {
-        self.url.scheme() == "https"
-    }
-
-    /// True when it is this machine itself: no proxy stands between.
-    pub fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
-            Err(_) => {
-                let name = host.trim_end_matches('.').to_ascii_lowercase();
-                name == "localhost" || name.ends_with(".localhost")
-            }
-        }
+    /// What its client has to know of it.
+    pub fn route(&self) -> Route {
+        Route::of(&self.url)
     }
 }
 
@@ -285,7 +273,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_all_its_names() {
-        let loopback = |text: &str| Address::parse(text).unwrap().is_loopback();
+        let loopback = |text: &str| Address::parse(text).unwrap().route().is_loopback;
         for here in [
             "http://127.0.0.1:1",
             "http://127.9.9.9",

@@ -343,7 +343,7 @@ impl Server {
     fn unencrypted(&self, notices: &mut Vec<(&'static str, String)>) {
         let Reach::Http { address, token } = &self.request.reach else { return };
         let has_credential = token.is_some() || address.is_masked();
-        if has_credential && !address.is_encrypted() && !address.is_loopback() {
+        if has_credential && !address.route().is_encrypted && !address.route().is_loopback {
             let detail =
                 format!("The credential of the server goes to {} unencrypted; use https where you can.", address.shown());
             notices.push(("credential_unencrypted", detail));

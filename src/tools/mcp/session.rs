@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Silent, Tap, carrying, id_of};
-use super::eras::{Agreement, PATIENCE, Refusal, UNSUPPORTED_VERSION, agree, stateless_error};
+use super::eras::{Agreement, HEADER_MISMATCH, PATIENCE, Refusal, UNSUPPORTED_VERSION, agree, stateless_error};
 use super::exchange::{Answer, Awaited, Exchange, Message, Refused, Reports, waiter};
 use super::outgoing::Asked;
 use super::request::ServerRequest;
@@ -269,10 +269,15 @@ impl Session {
         }
     }
 
-    /// A server that speaks another version than it did: the next use finds out which.
+    /// A server that speaks another version than it did: the next use finds out which. One that misses headers wants others for its
+    /// tools than it did: they are listed again.
     fn look_at(&self, message: &Message) {
-        if stateless_error(message).is_some_and(|(code, _)| code == UNSUPPORTED_VERSION) {
-            self.exchange.close_because("no longer speaks the version of the protocol that was agreed upon");
+        match stateless_error(message) {
+            Some((UNSUPPORTED_VERSION, _)) => {
+                self.exchange.close_because("no longer speaks the version of the protocol that was agreed upon");
+            }
+            Some((HEADER_MISMATCH, _)) => self.exchange.list_changed(),
+            _ => {}
         }
     }
 
