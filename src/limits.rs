@@ -79,6 +79,7 @@ limits! {
     MCP_PROBES = 3, "probes", "of one server's era when it is busy: whatever it says the last time holds";
     MCP_TOKEN_BYTES = 16 * KIB, "bytes", "a bearer token: what servers take as a header";
     MCP_SESSION_ID_BYTES = KIB, "bytes", "the name of a session, and of an event: longer ones are not sent back";
+    MCP_SESSIONS_REMEMBERED = 8, "sessions", "of one server that are kept out of its own words: one that loses more in a row is given no new one";
     MCP_REDIRECTS = 3, "redirects", "followed for one request, each within the same origin";
     MCP_HTTP_CONNECT_SECONDS = 10, "seconds", "until a connection to a tool server stands";
     MCP_CONNECT_RETRIES = 2, "retries", "of a connection that was refused: nothing had been sent";

@@ -25,14 +25,7 @@ pub struct Servers {
 impl Servers {
     /// The credentials that the servers are given, each with the name that stands in its place.
     pub fn secrets(&self) -> Vec<(String, String)> {
-        let mut secrets = Vec::new();
-        for request in &self.requests {
-            if let Reach::Http { address, token } = &request.reach {
-                secrets.extend(token.iter().map(|token| ("MCP_TOKEN".to_owned(), token.reveal().to_owned())));
-                secrets.extend(address.secrets());
-            }
-        }
-        secrets
+        self.requests.iter().flat_map(|request| request.reach.secrets()).collect()
     }
 }
 

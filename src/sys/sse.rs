@@ -172,7 +172,8 @@ impl SseSplitter {
     /// A line that came in pieces. A large one is most of an event: its memory becomes the event's.
     fn complete_owned(&mut self, mut line: Vec<u8>, take: &mut dyn Take) {
         const LARGE: usize = 64 * 1024;
-        if line.len() >= LARGE && !self.has_data && !self.first_line && line.starts_with(b"data:") {
+        if line.len() >= LARGE && !self.has_data && line.starts_with(b"data:") {
+            self.first_line = false;
             let value = if line.get(5) == Some(&b' ') { 6 } else { 5 };
             line.drain(..value);
             self.data = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -180,9 +181,11 @@ impl SseSplitter {
             return;
         }
         self.complete(&line, take);
-        // The buffer's room is kept for the next line that comes in pieces.
-        line.clear();
-        self.line = line;
+        // The buffer's room is kept for the next line that comes in pieces, unless it is that of a large one.
+        if line.capacity() <= LARGE {
+            line.clear();
+            self.line = line;
+        }
     }
 
     fn complete(&mut self, line: &[u8], take: &mut dyn Take) {
@@ -385,6 +388,12 @@ mod tests {
         let text = format!("id: 1\ndata: {}\ndata:é\n\ndata:{}\n\n", "é".repeat(50_000), "y".repeat(70_000));
         let pieces: Vec<&[u8]> = text.as_bytes().chunks(1000).collect();
         assert_eq!(whole(&pieces), whole(&[text.as_bytes()]));
+        // The same as the first line of all, with a mark and without.
+        for text in [format!("data: {}\n\ndata:z\n\n", "é".repeat(50_000)), format!("\u{feff}data: {}\n\n", "x".repeat(70_000))]
+        {
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(1000).collect();
+            assert_eq!(whole(&pieces), whole(&[text.as_bytes()]));
+        }
         let mut splitter = SseSplitter::new(1 << 20);
         assert!(!splitter.is_within_data());
         splitter.push_whole(b": keep-alive", &mut |_| {}).unwrap();

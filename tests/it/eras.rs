@@ -179,6 +179,25 @@ async fn arguments_travel_as_headers_where_the_tool_says_so() {
 }
 
 #[tokio::test]
+async fn a_tool_that_wants_other_headers_than_it_did_is_listed_again() {
+    let wanting = |header: &str| json!([{"name": "echo", "inputSchema": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": header}}}}]);
+    let remote = Remote::says(move |heard, before| match heard.method() {
+        "server/discover" => body(result(heard, discovered(json!({"tools": {}})))),
+        "tools/list" => body(result(heard, json!({"tools": wanting(if before == 0 { "Old" } else { "New" })}))),
+        _ if heard.header("mcp-param-new") == Some("x") => body(result(heard, text("fine"))),
+        _ => status(400).saying(error(heard, -32020, "Mcp-Param-New is missing").to_string()),
+    });
+    let mut plane = Plane::reaching(&remote).await;
+    let refused = plane.call_with("echo", json!({"a": "x"}), CancellationToken::new()).await;
+    assert!(refused.end == CallEnd::Protocol && refused.error.contains("-32020"), "{refused:?}");
+    plane.event("stale").await;
+    plane.plane.list().await;
+    assert_eq!(plane.call_with("echo", json!({"a": "x"}), CancellationToken::new()).await.text.as_str(), "fine");
+    plane.close().await;
+    assert_eq!(remote.heard_method("tools/call").len(), 2, "neither was made again by itself");
+}
+
+#[tokio::test]
 async fn annotated_tools_are_tools_like_others_over_pipes() {
     let wrong =
         json!({"name": "wrong", "inputSchema": {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}});

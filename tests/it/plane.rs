@@ -82,7 +82,13 @@ impl Player {
 }
 
 fn request(name: &str, argv: Vec<String>, timeout: Duration) -> ServerRequest {
-    ServerRequest { name: name.to_owned(), reach: Reach::Stdio { argv, passes: BTreeMap::new() }, optional: false, timeout }
+    ServerRequest {
+        name: name.to_owned(),
+        reach: Reach::Stdio { argv, passes: BTreeMap::new() },
+        optional: false,
+        timeout,
+        call_limit: LONG,
+    }
 }
 
 fn tool(name: &str) -> Value {

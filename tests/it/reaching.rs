@@ -220,6 +220,21 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
     assert!(plain.stdout.contains("does not speak TLS its URL begins with http://"), "{plain}");
 }
 
+/// A machine without any certificates: nothing panics, what is not encrypted needs none, and what is says so.
+#[test]
+fn a_machine_without_certificates_reaches_what_is_not_encrypted() {
+    let none = tempfile::tempdir().unwrap();
+    let bare = |mission: Mission| mission.env("SSL_CERT_FILE", none.path().join("none")).env("SSL_CERT_DIR", none.path());
+    let remote = answering(text("x"));
+    let plain = bare(tools(&format!("plain={}", remote.url()))).run();
+    plain.exits(0);
+    assert!(plain.stdout.contains("plain.echo"), "{plain}");
+    let safe = bare(tools(&format!("safe=https://127.0.0.1:{}/mcp", remote.port()))).run();
+    safe.exits(1);
+    assert!(safe.stdout.contains("No CA certificates") && safe.stdout.contains("SSL_CERT_FILE"), "{safe}");
+    assert!(!safe.stderr.contains("panicked"), "{safe}");
+}
+
 #[test]
 fn a_list_that_changes_unsaid_is_read_again_at_the_boundaries_of_steps() {
     let answered = |text_: &str| json!({"send": {"jsonrpc": "2.0", "id": "$ID", "result": text(text_)}});

@@ -162,7 +162,8 @@ fn one_name_at_two_servers_is_two_tools() {
     needs!(servers::python());
     let [one, two] = ["one.json", "two.json"].map(|file| Serving::new(&field_json("S08", file)));
     for protocol in ["json", "native"] {
-        let model = Model::says([call("two.search", json!({"query": "2"})), call("one.search", json!({"q": "1"})), answer("done")]);
+        let model =
+            Model::says([call("two.search", json!({"query": "2"})), call("one.search", json!({"q": "1"})), answer("done")]);
         let mission = || Mission::objective("search").model(&model).protocol(protocol);
         let finished = mission().mcp_stdio("one", &one.line()).mcp_stdio("two", &two.line()).run();
         finished.exits(0).ends("answered");

@@ -25,13 +25,19 @@ pub fn tool(name: &str) -> Value {
 
 /// A server to start.
 pub fn stdio(name: &str, argv: Vec<String>, timeout: Duration) -> ServerRequest {
-    ServerRequest { name: name.to_owned(), reach: Reach::Stdio { argv, passes: BTreeMap::new() }, optional: false, timeout }
+    ServerRequest {
+        name: name.to_owned(),
+        reach: Reach::Stdio { argv, passes: BTreeMap::new() },
+        optional: false,
+        timeout,
+        call_limit: PATIENCE,
+    }
 }
 
 /// A server to reach.
 pub fn http(name: &str, url: &str, token: Option<&str>) -> ServerRequest {
     let reach = Reach::Http { address: Address::parse(url).unwrap(), token: token.map(|token| Token::parse(token).unwrap()) };
-    ServerRequest { name: name.to_owned(), reach, optional: false, timeout: PATIENCE }
+    ServerRequest { name: name.to_owned(), reach, optional: false, timeout: PATIENCE, call_limit: PATIENCE }
 }
 
 /// A plane, and what came of it.

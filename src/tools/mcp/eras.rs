@@ -19,7 +19,9 @@ use super::versions;
 use crate::limits;
 
 /// Errors that only a server of the stateless era gives: headers that differ, a missing capability, a version it does not speak.
-const STATELESS_ERRORS: &[i64] = &[-32020, -32021, UNSUPPORTED_VERSION];
+const STATELESS_ERRORS: &[i64] = &[HEADER_MISMATCH, -32021, UNSUPPORTED_VERSION];
+/// The code for headers that are not those that the server wants.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// The code for a version that is not spoken.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 

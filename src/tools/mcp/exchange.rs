@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::frame::{Id, Outline, part};
 use super::outgoing::{Asked, Outgoing, What};
+use super::secrets::Secrets;
 use crate::limits;
 use crate::tools::PlaneEvent;
 
@@ -96,11 +97,14 @@ pub(crate) struct Reports {
     pub(crate) server: String,
     /// To whoever holds the plane.
     pub(crate) events: mpsc::Sender<PlaneEvent>,
+    /// What none of them says.
+    pub(crate) secrets: Secrets,
 }
 
 impl Reports {
     /// Tells something. Never waits: when nobody reads, it is dropped.
     pub(crate) fn tell(&self, what: &str, detail: String, of: Option<u64>) {
+        let detail = self.secrets.scrub(detail);
         let observed = Observed { what: what.to_owned(), detail, server: Some(self.server.clone()), of };
         let _ = self.events.try_send(PlaneEvent::Observed(observed));
     }

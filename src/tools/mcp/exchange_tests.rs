@@ -14,7 +14,8 @@ pub(crate) struct Rig {
 /// An exchange without a server.
 pub(crate) fn rig() -> Rig {
     let (sender, events) = mpsc::channel(1024);
-    let (exchange, outgoing, answered) = Exchange::new(Reports { server: "srv".to_owned(), events: sender });
+    let (exchange, outgoing, answered) =
+        Exchange::new(Reports { server: "srv".to_owned(), events: sender, secrets: Secrets::default() });
     Rig { exchange, outgoing, answered, events }
 }
 
@@ -121,6 +122,33 @@ async fn only_progress_that_grows_is_a_sign_of_life() {
     assert!(!woken().await);
     rig.exchange.progress(&token, 1.5);
     assert!(woken().await);
+}
+
+#[tokio::test]
+async fn progress_is_a_sign_of_life_so_many_times_and_no_more() {
+    let rig = rig();
+    let awaited = rig.ask(1, Some(1));
+    let token = Id::Number(101);
+    let mut heard = 0;
+    for number in 0..limits::MCP_PROGRESS_REPORTS + 5 {
+        rig.exchange.progress(&token, number as f64);
+        heard += u64::from(futures_util::FutureExt::now_or_never(awaited.progress.notified()).is_some());
+    }
+    assert_eq!(heard, limits::MCP_PROGRESS_REPORTS);
+}
+
+#[test]
+fn so_many_calls_that_were_given_up_are_remembered() {
+    let mut rig = rig();
+    let many = i64::try_from(limits::MCP_LATE_CALLS).unwrap() + 1;
+    for id in 0..many {
+        rig.ask(id, Some(1));
+        rig.exchange.give_up(&Id::Number(id));
+    }
+    let late = |id: i64| rig.exchange.answer(&Id::Number(id), answer_line(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+    assert!(!late(0), "the oldest is forgotten");
+    assert!(late(1) && late(many - 1));
+    assert_eq!(rig.told(), ["late_result"; 2]);
 }
 
 #[test]

@@ -84,3 +84,13 @@ fn what_is_no_list_is_told() {
     result(&mut later, "", r#""x""#).unwrap();
     assert!(matches!(page(&mut later, r#""error":{"code":-32602,"message":"cursor"}"#), Err(Trouble::StaleCursor(_))));
 }
+
+#[test]
+fn a_list_has_a_size() {
+    let large = format!(r#"{{"name":"t","description":"{}"}}"#, "d".repeat(8 << 20));
+    let mut pages = Pages::default();
+    for page in 0..7 {
+        assert_eq!(result(&mut pages, &large, &format!("\"{page}\"")), Ok(false));
+    }
+    assert!(matches!(result(&mut pages, &large, "null"), Err(Trouble::Because(why)) if why.contains("67108864 bytes")));
+}

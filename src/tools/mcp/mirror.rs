@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-
-use super::http::base64;
 
 /// The annotation of a property: the end of its header's name.
 const ANNOTATION: &str = "x-mcp-header";
@@ -171,7 +171,7 @@ fn written(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
     let is_trimmed = text.trim_matches([' ', '\t']).len() == text.len();
     let is_marked = text.starts_with("=?base64?") && text.ends_with("?=");
-    if is_plain && is_trimmed && !is_marked { text.to_owned() } else { format!("=?base64?{}?=", base64(text)) }
+    if is_plain && is_trimmed && !is_marked { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! * `session`: one life of a server: what was agreed upon, and its requests, in either era (`eras`, `versions`).
 //! * `list`, `mirror`: its tools, page by page, one definition at a time; which arguments travel as headers.
 //! * `result`, `text`, `output`: what came of a call, and whether it is what its tool promised.
+//! * `secrets`: what of its words nobody is to read.
 //! * `exchange`: who waits for which answer, in the order of the wire; `client`: its seam to `rmcp`.
 //! * `outgoing`, `incoming`: messages to a server and from it, whatever the wire; `frame`: what a message is.
 //! * `wire`: what carries them: the pipes of a `child` (`pump`), or `http`. Either era goes over either.
@@ -27,6 +28,7 @@ mod plane;
 mod pump;
 mod request;
 mod result;
+mod secrets;
 mod server;
 mod session;
 mod text;

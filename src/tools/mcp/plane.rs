@@ -13,6 +13,7 @@ use super::exchange::Reports;
 use super::http::client::Clients;
 use super::request::{Reach, ServerRequest};
 use super::result::protocol;
+use super::secrets::Secrets;
 use super::server::{Part, Server};
 use super::wire::Start;
 use crate::engine::request::ToolDispatch;
@@ -74,7 +75,8 @@ pub async fn connect(requests: Vec<ServerRequest>, options: PlaneOptions) -> (Mc
             environment,
             clients: clients.clone(),
         };
-        let reports = Reports { server: request.name.clone(), events: events.clone() };
+        let secrets = Secrets::new(request.reach.secrets().into_iter().map(|(_, value)| value).collect());
+        let reports = Reports { server: request.name.clone(), events: events.clone(), secrets };
         let server = Server::new(request, start, reports);
         let beginning = server.clone();
         beginnings.push(Box::pin(async move {

@@ -16,6 +16,8 @@ pub struct ServerRequest {
     pub optional: bool,
     /// For its start, its handshake and its list in all; and how long a call may give no sign of life.
     pub timeout: Duration,
+    /// For one call in all, whatever progress it reports.
+    pub call_limit: Duration,
 }
 
 /// How a server is reached.
@@ -38,6 +40,17 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// The credentials that it is given, each with the name that stands in its place.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        match self {
+            Reach::Stdio { .. } => Vec::new(),
+            Reach::Http { address, token } => {
+                let token = token.iter().map(|token| ("MCP_TOKEN".to_owned(), token.reveal().to_owned()));
+                token.chain(address.secrets()).collect()
+            }
+        }
+    }
+
     /// `stdio` or `http`: the word of the stream and the log.
     pub fn transport(&self) -> &'static str {
         match self {

@@ -199,13 +199,17 @@ impl Server {
                 Err(why) => return protocol(format!("The call of `{tool}` was not made, because {why}.")),
             }
         }
-        let call = Call { dispatch, mirrored, idle: self.request.timeout };
+        let call = Call { dispatch, mirrored, idle: self.request.timeout, limit: self.request.call_limit };
         let mut classified = session.call(call, &cancel).await;
         if let Some(definition) = definition {
             self.outputs.check(definition, &mut classified);
         }
         for (what, detail) in classified.notices {
             self.reports.tell(what, detail, Some(ordinal));
+        }
+        if classified.result.end != CallEnd::Error {
+            // Our sentence, with words of the server in it. What the tool itself says is kept as it came.
+            classified.result.error = self.reports.secrets.scrub(classified.result.error);
         }
         if matches!(classified.result.end, CallEnd::Ok | CallEnd::Error | CallEnd::Protocol) && session.is_alive() {
             self.restarts.store(0, Ordering::Relaxed);
@@ -339,7 +343,7 @@ impl Server {
     fn unencrypted(&self, notices: &mut Vec<(&'static str, String)>) {
         let Reach::Http { address, token } = &self.request.reach else { return };
         let has_credential = token.is_some() || address.is_masked();
-        if has_credential && !address.is_encrypted() && !address.is_loopback() {
+        if has_credential && !address.route().is_encrypted && !address.route().is_loopback {
             let detail =
                 format!("The credential of the server goes to {} unencrypted; use https where you can.", address.shown());
             notices.push(("credential_unencrypted", detail));
@@ -373,6 +377,7 @@ impl Server {
     }
 
     fn not_up(&self, current: &mut Current, why: String) {
+        let why = self.reports.secrets.scrub(why);
         current.state.state = ServerCondition::Failed;
         current.state.detail = Some(format!("The server `{}` {why}.", self.request.name));
         current.why = why;
@@ -388,6 +393,7 @@ impl Server {
         }
         notices
             .into_iter()
+            .map(|(what, detail)| (what, self.reports.secrets.scrub(detail)))
             .filter(|(_, detail)| told.insert(detail.clone()))
             .map(|(what, detail)| Observed { what: what.to_owned(), detail, server: Some(self.request.name.clone()), of: None })
             .collect()

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Silent, Tap, carrying, id_of};
-use super::eras::{Agreement, PATIENCE, Refusal, UNSUPPORTED_VERSION, agree, stateless_error};
+use super::eras::{Agreement, HEADER_MISMATCH, PATIENCE, Refusal, UNSUPPORTED_VERSION, agree, stateless_error};
 use super::exchange::{Answer, Awaited, Exchange, Message, Refused, Reports, waiter};
 use super::outgoing::Asked;
 use super::request::ServerRequest;
@@ -59,6 +59,8 @@ pub(crate) struct Call {
     pub(crate) mirrored: Vec<(String, String)>,
     /// How long it may give no sign of life.
     pub(crate) idle: Duration,
+    /// How long it may take in all.
+    pub(crate) limit: Duration,
 }
 
 impl Session {
@@ -219,7 +221,7 @@ impl Session {
 
     /// Makes a call.
     pub(crate) async fn call(&self, call: Call, cancel: &CancellationToken) -> Classified {
-        let Call { dispatch: ToolDispatch { ordinal, name, arguments, key, .. }, mirrored, idle } = call;
+        let Call { dispatch: ToolDispatch { ordinal, name, arguments, key, .. }, mirrored, idle, limit } = call;
         let server = self.server.as_str();
         let plain = |result| Classified { result, notices: Vec::new() };
         let mut meta = RequestMetaObject::new();
@@ -231,7 +233,7 @@ impl Session {
             Ok(asked) => asked,
             Err(why) => return plain(protocol(not_sent(server, &name, &why))),
         };
-        let end = begun.checked_add(Duration::from_secs(limits::MCP_CALL_SECONDS));
+        let end = begun.checked_add(limit);
         let mut idle_end = begun.checked_add(idle);
         loop {
             let deadline = [end, idle_end].into_iter().flatten().min();
@@ -254,7 +256,7 @@ impl Session {
                 () = awaited.progress.notified() => idle_end = Instant::now().checked_add(idle),
                 () = at(deadline) => {
                     let why = if end.is_some_and(|end| Instant::now() >= end) {
-                        format!("within {} s in all", limits::MCP_CALL_SECONDS)
+                        format!("within {} s in all", limit.as_secs_f64())
                     } else {
                         format!("and gave no sign of life for {} s", idle.as_secs_f64())
                     };
@@ -267,10 +269,15 @@ impl Session {
         }
     }
 
-    /// A server that speaks another version than it did: the next use finds out which.
+    /// A server that speaks another version than it did: the next use finds out which. One that misses headers wants others for its
+    /// tools than it did: they are listed again.
     fn look_at(&self, message: &Message) {
-        if stateless_error(message).is_some_and(|(code, _)| code == UNSUPPORTED_VERSION) {
-            self.exchange.close_because("no longer speaks the version of the protocol that was agreed upon");
+        match stateless_error(message) {
+            Some((UNSUPPORTED_VERSION, _)) => {
+                self.exchange.close_because("no longer speaks the version of the protocol that was agreed upon");
+            }
+            Some((HEADER_MISMATCH, _)) => self.exchange.list_changed(),
+            _ => {}
         }
     }
 

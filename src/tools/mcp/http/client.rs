@@ -2,28 +2,21 @@
 //! that nothing needs; and words for what goes wrong.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 
 use crate::limits;
+use crate::sys::http::{Cause, Route, client};
 use crate::tools::address::Address;
 use crate::tools::mcp::result::cut;
 
 /// The clients, made when they are first needed. Servers of a kind share one, which shares no connection between two of them.
 #[derive(Debug, Default)]
-pub(crate) struct Clients(Mutex<BTreeMap<Kind, Client>>);
-
-/// What a client depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
-    is_loopback: bool,
-    is_encrypted: bool,
-}
+pub(crate) struct Clients(Mutex<BTreeMap<Route, Client>>);
 
 impl Clients {
     /// The client for a server at this address.
@@ -31,25 +24,24 @@ impl Clients {
     /// # Errors
     /// Why there is none: the second half of a sentence about the server.
     pub(crate) fn for_address(&self, address: &Address) -> Result<Client, String> {
-        let kind = Kind { is_loopback: address.is_loopback(), is_encrypted: address.is_encrypted() };
+        let route = address.route();
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&kind) {
+        if let Some(client) = clients.get(&route) {
             return Ok(client.clone());
         }
-        let client = build(kind).map_err(|why| {
+        let client = build(route).map_err(|why| {
             format!(
                 "at {} cannot be reached, because no HTTP client could be made: {why}; check SSL_CERT_FILE and SSL_CERT_DIR",
                 address.shown()
             )
         })?;
-        clients.insert(kind, client.clone());
+        clients.insert(route, client.clone());
         Ok(client)
     }
 }
 
-fn build(kind: Kind) -> Result<Client, String> {
-    let mut builder = Client::builder()
-        .http1_only()
+fn build(route: Route) -> Result<Client, String> {
+    client(route)?
         .redirect(Policy::custom(|attempt| {
             let hops = u64::try_from(attempt.previous().len()).unwrap_or(u64::MAX);
             let is_kept = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -59,36 +51,22 @@ fn build(kind: Kind) -> Result<Client, String> {
                 && target.password().is_none();
             if is_kept && stays && hops <= limits::MCP_REDIRECTS { attempt.follow() } else { attempt.stop() }
         }))
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(limits::MCP_KEEPALIVE_SECONDS))
         .connect_timeout(Duration::from_secs(limits::MCP_HTTP_CONNECT_SECONDS))
         .pool_idle_timeout(Duration::from_secs(limits::MCP_KEEP_SECONDS))
-        .pool_max_idle_per_host(2)
-        .user_agent(concat!("mission/", env!("CARGO_PKG_VERSION")));
-    if kind.is_loopback {
-        builder = builder.no_proxy();
-    }
-    if kind.is_encrypted || (!kind.is_loopback && has_encrypted_proxy()) {
-        // Whoever was first in this process decides; both would install the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    } else {
-        // No connection of this client is ever encrypted: a configuration that trusts nobody costs nothing to build.
-        let trust = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
-        builder = builder.tls_backend_preconfigured(trust);
-    }
-    builder.build().map_err(|error| chain(&error))
+        .build()
+        .map_err(|error| cut(&Cause::of(&error).words, limits::size(limits::MCP_SAMPLE_BYTES)))
 }
 
-fn has_encrypted_proxy() -> bool {
-    ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
-        .iter()
-        .any(|name| std::env::var(name).is_ok_and(|value| value.trim().to_ascii_lowercase().starts_with("https://")))
+/// Where somebody may stand between us and this address, as the end of a sentence.
+fn between(address: &Address) -> &'static str {
+    let is_named = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let Route { is_loopback, is_encrypted } = address.route();
+    let names: &[&str] = match is_encrypted {
+        true => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        false => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    if !is_loopback && names.iter().any(|name| is_named(name)) { ", and the proxy that the environment names" } else { "" }
 }
 
 /// What went wrong with a request.
@@ -107,10 +85,9 @@ pub(super) enum Trouble {
 
 /// What a failed request means.
 pub(super) fn trouble(error: &reqwest::Error, address: &Address) -> Trouble {
-    let at = address.shown();
-    let kind = sources(error).find_map(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
-    let tls = sources(error).find_map(|source| source.downcast_ref::<rustls::Error>());
-    let words = chain(error);
+    let (at, between) = (address.shown(), between(address));
+    let Cause { kind, tls, words } = Cause::of(error);
+    let words = cut(&words, limits::size(limits::MCP_SAMPLE_BYTES));
     let lower = words.to_lowercase();
     if error.is_builder() || error.is_request() && lower.contains("invalid") && kind.is_none() && !error.is_connect() {
         return Trouble::NotSent { why: format!("at {at} cannot be asked that: {words}"), is_passing: false };
@@ -128,19 +105,19 @@ pub(super) fn trouble(error: &reqwest::Error, address: &Address) -> Trouble {
             }
             _ if lower.contains("certificate") => format!("at {at} cannot be trusted over TLS ({words})"),
             (None, Some(io::ErrorKind::ConnectionRefused)) => {
-                let why = format!("refuses the connection to {at}: check that it runs, and the URL");
+                let why = format!("refuses the connection to {at}: check that it runs, and the URL{between}");
                 return Trouble::NotSent { why, is_passing: true };
             }
             _ if error.is_timeout() => {
                 format!(
-                    "takes no connection at {at} within {} s: check that it runs, and the URL",
+                    "takes no connection at {at} within {} s: check that it runs, and the URL{between}",
                     limits::MCP_HTTP_CONNECT_SECONDS
                 )
             }
             _ if lower.contains("dns error") || lower.contains("lookup address") => {
                 format!("cannot be found: there is no address for the name in {at}")
             }
-            _ => format!("cannot be reached at {at} ({words}): check that it runs, and the URL"),
+            _ => format!("cannot be reached at {at} ({words}): check that it runs, and the URL{between}"),
         };
         return Trouble::NotSent { why, is_passing: false };
     }
@@ -153,29 +130,4 @@ pub(super) fn trouble(error: &reqwest::Error, address: &Address) -> Trouble {
         }
         _ => format!("broke the connection ({words})"),
     })
-}
-
-fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    /// No chain of causes is that long.
-    const CAUSES: usize = 16;
-    // An I/O error hides the error that it carries from the chain of sources.
-    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        }
-    })
-    .take(CAUSES)
-}
-
-/// An error with its causes, without the address that it was about: that may hold what must not be shown.
-fn chain(error: &reqwest::Error) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for source in sources(error).skip(1) {
-        let text = source.to_string();
-        if !words.iter().any(|earlier| earlier.contains(&text)) {
-            words.push(text);
-        }
-    }
-    cut(&words.join(": "), limits::size(limits::MCP_SAMPLE_BYTES))
 }

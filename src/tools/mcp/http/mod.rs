@@ -52,8 +52,6 @@ struct Link {
     address: Address,
     /// The `Authorization` header.
     credential: Option<HeaderValue>,
-    /// Our credentials as they may come back in a server's words.
-    secrets: Vec<String>,
     exchange: Arc<Exchange>,
     /// The session that a server of the handshake era has given us.
     session: Mutex<Option<HeaderValue>>,
@@ -74,11 +72,9 @@ impl HttpWire {
     ) -> Result<Self, String> {
         let credential = match (token, address.basic()) {
             (Some(token), _) => Some(format!("Bearer {}", token.reveal())),
-            (None, Some((user, password))) => Some(format!("Basic {}", base64(&format!("{user}:{}", password.reveal())))),
+            (None, Some(basic)) => Some(format!("Basic {}", basic.reveal())),
             (None, None) => None,
         };
-        let secrets = token.map(|token| token.reveal().to_owned()).into_iter();
-        let secrets = secrets.chain(address.secrets().into_iter().map(|(_, value)| value)).collect();
         let credential = credential.map(|value| {
             HeaderValue::from_str(&value).map(|mut value| {
                 value.set_sensitive(true);
@@ -89,7 +85,6 @@ impl HttpWire {
             client,
             address: address.clone(),
             credential: credential.transpose().map_err(|_| "has a credential that no header can hold".to_owned())?,
-            secrets,
             exchange: exchange.clone(),
             session: Mutex::default(),
             done: CancellationToken::new(),
@@ -231,55 +226,6 @@ impl Link {
     async fn give_back(&self) {
         if self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             let _ = self.to_server(Method::DELETE, None).send().await;
-        }
-    }
-
-    /// A server's words without our credentials and without its session.
-    fn scrub(&self, text: &str) -> String {
-        /// A shorter value cannot be kept apart from plain words.
-        const SECRET_BYTES: usize = 4;
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let session = session.as_ref().and_then(|session| session.to_str().ok()).unwrap_or_default();
-        self.secrets
-            .iter()
-            .map(String::as_str)
-            .chain([session])
-            .filter(|secret| secret.len() >= SECRET_BYTES)
-            .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
-    }
-}
-
-/// Base64 of a text, with padding.
-pub(crate) fn base64(text: &str) -> String {
-    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut encoded = String::new();
-    for chunk in text.as_bytes().chunks(3) {
-        let bits = chunk.iter().chain([0, 0].iter()).take(3).fold(0u32, |bits, byte| bits << 8 | u32::from(*byte));
-        for place in 0..4usize {
-            let sign = usize::try_from(bits >> (18usize.saturating_sub(place.saturating_mul(6))) & 63).unwrap_or_default();
-            let is_padding = place > chunk.len();
-            encoded.push(if is_padding { '=' } else { char::from(SIGNS.get(sign).copied().unwrap_or_default()) });
-        }
-    }
-    encoded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        for (text, encoded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("me:pä", "bWU6cMOk"),
-            ("\u{3ff}?>", "z78/Pg=="),
-        ] {
-            assert_eq!(base64(text), encoded, "{text}");
         }
     }
 }

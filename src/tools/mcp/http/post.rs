@@ -10,9 +10,10 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Trouble, trouble};
-use super::status::{No, header, refused, status_text};
+use super::status::{No, refused};
 use super::{Link, SESSION, SESSION_LOST};
 use crate::limits;
+use crate::sys::http::{beginning, header, status_text};
 use crate::tools::mcp::exchange::{Answer, Refused};
 use crate::tools::mcp::frame::{Id, Shape, shape};
 use crate::tools::mcp::incoming::dispatch;
@@ -77,7 +78,7 @@ impl Link {
             Media::Unstated => self.body(response, id, true).await,
             Media::Other(kind) => {
                 let status = response.status();
-                let said = self.beginning(response).await;
+                let said = soon(response).await;
                 let at = self.address.shown();
                 Some(if kind == "text/html" {
                     let why = format!(
@@ -104,6 +105,7 @@ impl Link {
         });
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session.map(|mut session| {
             session.set_sensitive(true);
+            self.exchange.reports.secrets.session(session.to_str().unwrap_or_default());
             session
         });
     }
@@ -149,7 +151,7 @@ impl Link {
         let beginning = sample(&body);
         dispatch(&self.exchange, Cow::Owned(body), Some(id));
         self.exchange.is_pending(id).then(|| {
-            let said = self.scrub(&beginning);
+            let said = self.exchange.reports.secrets.scrub(beginning);
             Answer::Unreadable(format!("answered with {} and messages of which none is the answer: {said}", status_text(status)))
         })
     }
@@ -157,7 +159,7 @@ impl Link {
     /// A status that says no. What it returns is said to whoever waits; nothing when the body was an answer.
     pub(super) async fn refused(&self, response: Response, of: Option<&Id>, had_session: bool) -> Option<Answer> {
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = self.beginning(response).await;
+        let body = soon(response).await;
         let names_session = || String::from_utf8_lossy(&body).to_lowercase().contains("session");
         if had_session && (status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && names_session())) {
             self.lose_session();
@@ -189,7 +191,7 @@ impl Link {
         let told = async {
             let response = self.send(self.post(line, None)).await.map_err(|trouble| broken(&trouble))?;
             if response.status().is_success() {
-                self.beginning(response).await;
+                soon(response).await;
                 return Ok(());
             }
             match self.refused(response, None, had_session).await {
@@ -203,27 +205,16 @@ impl Link {
             .unwrap_or_else(|_| Err(format!("did not take a notification within {seconds} s")))
     }
 
-    /// The beginning of a body, as far as it comes soon.
-    async fn beginning(&self, mut response: Response) -> Vec<u8> {
-        let cap = limits::size(limits::MCP_ERROR_BODY_BYTES);
-        let mut body = Vec::new();
-        let read = async {
-            while let Ok(Some(chunk)) = response.chunk().await {
-                body.extend_from_slice(&chunk);
-                if body.len() >= cap {
-                    break;
-                }
-            }
-        };
-        let _ = timeout(Duration::from_millis(limits::MCP_ERROR_BODY_MS), read).await;
-        body.truncate(cap);
-        body
-    }
-
     /// The beginning of what a server said, harmless and without our credentials.
     pub(super) fn shown(&self, body: &[u8]) -> String {
-        self.scrub(&sample(body.trim_ascii()))
+        self.exchange.reports.secrets.scrub(sample(body.trim_ascii()))
     }
+}
+
+/// The beginning of a body that is no answer, as far as it comes soon.
+async fn soon(response: Response) -> Vec<u8> {
+    let within = Duration::from_millis(limits::MCP_ERROR_BODY_MS);
+    beginning(response, limits::size(limits::MCP_ERROR_BODY_BYTES), within).await
 }
 
 fn media(response: &Response) -> Media {

@@ -7,6 +7,7 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 
 use crate::limits;
+use crate::sys::http::{header, status_text};
 use crate::tools::address::Address;
 use crate::tools::mcp::exchange::Refused;
 use crate::tools::mcp::result::quoted;
@@ -100,19 +101,6 @@ fn wait(value: &str, now: DateTime<Utc>) -> Option<Duration> {
         }
     };
     Some(wait.min(Duration::from_secs(limits::MCP_RETRY_AFTER_SECONDS)))
-}
-
-/// A header as text.
-pub(super) fn header(headers: &HeaderMap, name: &reqwest::header::HeaderName) -> Option<String> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-/// A status with its words.
-pub(super) fn status_text(status: StatusCode) -> String {
-    match status.canonical_reason() {
-        Some(reason) => format!("{} {reason}", status.as_u16()),
-        None => status.as_u16().to_string(),
-    }
 }
 
 #[cfg(test)]
