@@ -16,6 +16,7 @@ mod consumer;
 mod demo;
 mod door;
 mod endings;
+mod faults;
 mod fold;
 mod guardian;
 mod house;

@@ -3,6 +3,7 @@
 //! Everything drives the built binary as a platform would: a subprocess with its own working directory, its own environment and
 //! real descriptors. Every wait is bounded by [`PATIENCE`] and ends with the event it waits for.
 
+pub mod faults;
 pub mod feed;
 pub mod log;
 pub mod model;
