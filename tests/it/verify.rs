@@ -45,12 +45,12 @@ fn a_run_is_what_was_written_by_its_id_its_folder_and_its_log() {
     }
     verify(&finished.directory, &[&folder, &log, &id(&finished)]).exits(0);
     // Under the name of another run it is not what that one wrote.
-    let other = finished.run_dir().with_file_name("run_20261201T000000-00000000");
+    let (name, other) = (id(&finished), finished.run_dir().with_file_name("run_20261201T000000-00000000"));
     std::fs::create_dir(&other).unwrap();
-    std::fs::copy(finished.run_dir().join("log.ndjson"), other.join("log.ndjson")).unwrap();
+    std::fs::copy(other.with_file_name(&name).join("log.ndjson"), other.join("log.ndjson")).unwrap();
     let verified = verify(&finished.directory, &["run_20261201T000000-00000000"]);
     verified.exits(1);
-    assert!(verified.stdout.contains(&format!("this is the log of {}", id(&finished))), "{verified}");
+    assert!(verified.stdout.contains(&format!("this is the log of {name}")), "{verified}");
     std::fs::remove_dir_all(&other).unwrap();
     // What a platform kept: the last record names the line before it.
     let kept = finished.only("mission_finished")["log_head"].as_str().unwrap().to_owned();
