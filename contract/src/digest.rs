@@ -53,7 +53,14 @@ fn joined(parts: &[&str]) -> Digest {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]).filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    for byte in bytes {
+        for half in [byte >> 4, byte & 0x0f] {
+            text.push(DIGITS.get(usize::from(half)).copied().unwrap_or_default());
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A run that is taken up: its log is read, what the command line repeats is held against it, and what is missing comes from it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mission_contract::event::Outcome;
 use mission_contract::log::{Decision, Entry, Observed, Writer};
@@ -389,7 +390,7 @@ fn unset_variable(server: &ServerSpec, environment: &Environment) -> Result<(), 
 }
 
 /// A server as the log keeps it.
-fn recorded_server(server: &ServerSpec, timeout: std::time::Duration, environment: &Environment) -> Result<ServerRequest, CliError> {
+fn recorded_server(server: &ServerSpec, timeout: Duration, environment: &Environment) -> Result<ServerRequest, CliError> {
     unset_variable(server, environment)?;
     let reach = match &server.url {
         None => Reach::Stdio { argv: server.argv.clone(), passes: server.passes.clone() },
@@ -399,5 +400,5 @@ fn recorded_server(server: &ServerSpec, timeout: std::time::Duration, environmen
             Reach::Http { address, token: None }
         }
     };
-    Ok(ServerRequest { name: server.name.clone(), reach, optional: server.optional, timeout })
+    Ok(ServerRequest { name: server.name.clone(), reach, optional: server.optional, timeout, call_limit: Duration::from_secs(crate::limits::MCP_CALL_SECONDS) })
 }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::find::RunPlace;
 use super::reader::{CUT, group_in};
 use super::remains::Remains;
+use super::store::is_run_id;
 use super::{ReadError, Witness};
 use crate::limits;
 use crate::sys::files::open_regular;
@@ -67,6 +68,12 @@ pub enum Fault {
     /// The file is no log.
     #[error("this is no log of a run: its first line does not begin as one")]
     NoLog,
+    /// It is that of another run.
+    #[error("this is the log of {found}, and not of the run whose folder it lies in")]
+    OtherRun {
+        /// The run that its first line names.
+        found: String,
+    },
     /// A later version wrote it.
     #[error("the log has format {found}, this build reads {LOG_FORMAT}; verify it with the build that wrote it")]
     Format {
@@ -156,6 +163,12 @@ pub fn verify(place: &RunPlace, head: Option<&str>) -> Result<Verdict, ReadError
     let log = open_regular(&place.log).map_err(io)?;
     let witness = meta.as_ref().and_then(|meta| meta.head.clone());
     let mut verdict = judge(log, witness, head).map_err(io)?;
+    let lies_in = place.folder.as_ref().and_then(|folder| folder.file_name()?.to_str()).filter(|name| is_run_id(name));
+    if let (None, Some(name), Some(found)) = (&verdict.fault, lies_in, &verdict.run_id)
+        && name != found
+    {
+        verdict.fault = Some(LogFault { seq: 1, fault: Fault::OtherRun { found: found.clone() } });
+    }
     if verdict.fault.is_none() {
         match (&place.folder, meta) {
             (Some(_), Some(_)) => {}

@@ -20,6 +20,7 @@ mod door;
 mod doubt;
 mod endings;
 mod eras;
+mod faults;
 mod fold;
 mod guardian;
 mod house;

@@ -44,6 +44,14 @@ fn a_run_is_what_was_written_by_its_id_its_folder_and_its_log() {
         assert_eq!(verified.stdout, format!("{word}: fine, {lines} lines, 1 stretch, head {head}\n"));
     }
     verify(&finished.directory, &[&folder, &log, &id(&finished)]).exits(0);
+    // Under the name of another run it is not what that one wrote.
+    let (name, other) = (id(&finished), finished.run_dir().with_file_name("run_20261201T000000-00000000"));
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(other.with_file_name(&name).join("log.ndjson"), other.join("log.ndjson")).unwrap();
+    let verified = verify(&finished.directory, &["run_20261201T000000-00000000"]);
+    verified.exits(1);
+    assert!(verified.stdout.contains(&format!("this is the log of {name}")), "{verified}");
+    std::fs::remove_dir_all(&other).unwrap();
     // What a platform kept: the last record names the line before it.
     let kept = finished.only("mission_finished")["log_head"].as_str().unwrap().to_owned();
     let verified = verify(&finished.directory, &[id(&finished), "--head".into(), kept]);

@@ -112,7 +112,7 @@ pub(super) fn word(outcome: Outcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use mission_contract::event::UsageTotal;
     use mission_contract::vocabulary::{RUN_FIELDS, RUN_STATES};

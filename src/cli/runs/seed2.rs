@@ -204,10 +204,10 @@ impl<'r> Seed2<'r> {
             .map(|call| {
                 let mut value = json!({"id": call.id, "name": self.tool_name(&call.name)});
                 match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
-                    Ok(arguments) => value["arguments"] = Value::Object(arguments),
+                    Ok(arguments) => put(&mut value, "arguments", Value::Object(arguments)),
                     Err(_) => {
-                        value["arguments"] = json!({});
-                        value["arguments_raw"] = json!(call.arguments);
+                        put(&mut value, "arguments", json!({}));
+                        put(&mut value, "arguments_raw", json!(call.arguments));
                     }
                 }
                 value
@@ -217,9 +217,9 @@ impl<'r> Seed2<'r> {
         self.redact(&mut said);
         let mut extra = json!({"stream": self.spec.stream});
         if self.spec.protocol == Protocol::Native {
-            extra["tools"] = self.functions();
-            extra["tool_choice"] = json!("required");
-            extra["parallel_tool_calls"] = json!(true);
+            put(&mut extra, "tools", self.functions());
+            put(&mut extra, "tool_choice", json!("required"));
+            put(&mut extra, "parallel_tool_calls", json!(true));
         }
         self.redact(&mut extra);
         let kind = match self.purpose {
@@ -278,6 +278,13 @@ fn redact(value: &mut Value, redactor: &Redactor) {
     });
 }
 
+/// Adds a member to an object.
+fn put(object: &mut Value, name: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(name.to_owned(), value);
+    }
+}
+
 /// A message in the form that chat servers take.
 fn as_message(message: &Message, offer: &Offer) -> Value {
     let role = match message.role {
@@ -292,10 +299,11 @@ fn as_message(message: &Message, offer: &Offer) -> Value {
             let name = offer.resolve(&call.name).unwrap_or_else(|| call.name.clone());
             json!({"id": call.id, "type": "function", "function": {"name": name, "arguments": call.arguments}})
         };
-        value["tool_calls"] = Value::Array(message.calls.iter().map(call).collect());
+        let calls = message.calls.iter().map(call).collect();
+        put(&mut value, "tool_calls", Value::Array(calls));
     }
     if let Some(id) = &message.call_id {
-        value["tool_call_id"] = json!(id);
+        put(&mut value, "tool_call_id", json!(id));
     }
     value
 }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects)]
+#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::path::PathBuf;
 
