@@ -165,6 +165,20 @@ pub fn drop_volatile(record: &mut Map<String, Value>) {
     record.retain(|key, _| !VOLATILE_KEYS.contains(&key.as_str()));
 }
 
+/// What kind of difference between a recording and its replay a drift is.
+pub const DRIFT_KINDS: &[Term] = &[
+    term("text", "A prompt, a correction or another text is worded differently."),
+    term("decision", "A call, an argument, a verdict, the order or the outcome is another one."),
+];
+
+/// What `mission replay` says of a recording.
+pub const REPLAY_VERDICTS: &[Term] = &[
+    term("same", "It replays exactly."),
+    term("text", "Something is worded differently; everything decided is the same."),
+    term("decision", "Something is decided differently."),
+    term("broken", "It could not be replayed."),
+];
+
 /// Keys of a line of the log, in their order.
 pub const LOG_ENVELOPE: &[Term] = &[
     term("seq", "Number of the line, from 1."),

@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 11] = [
+    let lists: [&[Term]; 13] = [
         all.outcomes,
         all.reasons,
         all.budgets,
@@ -56,7 +56,10 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.approval_fields,
         all.approval_states,
         all.log_envelope,
+        all.drift_kinds,
+        all.replay_verdicts,
     ];
+    field_names(all.replay_report, &mut names);
     names.extend(lists.into_iter().flatten().map(|term| term.name.to_string()));
     names.extend(all.exit_codes.iter().map(|code| code.code.to_string()));
     names.extend(all.verbs.iter().map(|verb| verb.name.to_string()));
@@ -163,7 +166,7 @@ fn the_rows_say_what_the_code_says() {
             assert_eq!(line.contains("| required |"), field.required, "{line}");
         }
     }
-    for term in vocabulary::NOTICE_CODES.iter().chain(vocabulary::OUTCOMES).chain(vocabulary::EXIT_CLAUSES) {
+    for term in vocabulary::NOTICE_CODES.iter().chain(vocabulary::OUTCOMES).chain(vocabulary::EXIT_CLAUSES).chain(vocabulary::REPLAY_VERDICTS) {
         row(term.name, &[term.meaning]);
     }
     for kind in vocabulary::LOG_KINDS {
