@@ -125,6 +125,7 @@ limits! {
     DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";
     DRIFT_BEFORE_CHARACTERS = 60, "characters", "what is shown of a drift's text before it begins to differ";
     RECORDING_BYTES = 4 * 1024 * MIB, "bytes", "one recording: it is held in memory while it is replayed";
+    LISTED_RECORDINGS = 20, "recordings", "those of a folder that a refusal names";
     RECORDING_LINE_BYTES = 256 * MIB, "bytes", "one line of a foreign recording: as long as a line of a log may be";
 
     // ----------------------------------------------------------------- stream

@@ -83,6 +83,17 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
 
 /// Refuses what was asked for and has not landed, flags first.
 pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Environment) -> Result<(), CliError> {
+    refuse_flags(later)?;
+    let mut beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
+    if !stdio.is_empty() {
+        // A server that is typed replaces those of the environment.
+        beaten.extend(["MCP_URL", "MCP_TOKEN"]);
+    }
+    environment::refuse_later(environment, &beaten)
+}
+
+/// Refuses flags that were typed and have not landed.
+pub(super) fn refuse_flags(later: &[Asked]) -> Result<(), CliError> {
     for asked in later {
         let Some(wish) = asked.wish() else { continue };
         let flag = asked.flag;
@@ -99,12 +110,7 @@ pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Envi
             CliError::value(what, wish, format!("that is no such word; {leave}"))
         });
     }
-    let mut beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
-    if !stdio.is_empty() {
-        // A server that is typed replaces those of the environment.
-        beaten.extend(["MCP_URL", "MCP_TOKEN"]);
-    }
-    environment::refuse_later(environment, &beaten)
+    Ok(())
 }
 
 fn check_objective(objective: Option<String>) -> Result<String, CliError> {
@@ -168,7 +174,7 @@ fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
     Ok(Limits { steps, ..Limits::default() })
 }
 
-fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
+pub(super) fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
     let Some(stated) = Stated::flag("--grace", flags.grace.as_deref()) else {
         return Ok(Duration::from_secs(limits::GRACE_SECONDS));
     };

@@ -8,7 +8,11 @@ mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
+mod junit;
 pub mod objective;
+mod recordings;
+mod replay;
+mod replay_verb;
 mod run;
 pub mod servers;
 mod tools;
@@ -18,7 +22,7 @@ use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
-use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use arguments::{ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
 use environment::Environment;
 use error::CliError;
 use mission_contract::vocabulary::exit;
@@ -88,7 +92,11 @@ fn carry_out(
     let environment = environment::take(variables)?;
     match objective::read(&words)? {
         Line::Run(line) => {
-            let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
+            let arguments = RunArguments::read(line)?;
+            if let Some(wanted) = replay::wanted(&arguments, &environment) {
+                return replay::replay(&wanted, &arguments, &environment, &mut inherited);
+            }
+            let configuration = configuration::resolve(arguments, &environment)?;
             Ok(run::run(configuration, &environment, &mut inherited)?.exit)
         }
         Line::Help(verb) => print(&arguments::help(verb)),
@@ -110,6 +118,10 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Tools => {
             let Some((arguments, later)) = read_verb::<ToolsArguments>(verb, words)? else { return help() };
             tools::tools(&arguments, &later, environment, &mut out)
+        }
+        Verb::Replay => {
+            let Some((arguments, _)) = read_verb::<ReplayArguments>(verb, words)? else { return help() };
+            replay_verb::replay(&arguments, environment, &mut out)
         }
         Verb::Schema => {
             let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };

@@ -46,11 +46,13 @@ pub enum Verb {
     Schema,
     Contract,
     Conform,
+    Replay,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 6] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform];
+    pub const ALL: [Verb; 7] =
+        [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform, Verb::Replay];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Verb {
             Verb::Schema => "schema",
             Verb::Contract => "contract",
             Verb::Conform => "conform",
+            Verb::Replay => "replay",
         }
     }
 

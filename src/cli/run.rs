@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::digest::sha256_hex;
 use mission_contract::log::{Observed, Open, ServerCondition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
@@ -72,7 +71,7 @@ pub fn run(configuration: RunConfiguration, environment: &Environment, inherited
 }
 
 /// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
-fn say_faults(redactor: &Arc<Redactor>) {
+pub(super) fn say_faults(redactor: &Arc<Redactor>) {
     let redactor = Arc::clone(redactor);
     std::panic::set_hook(Box::new(move |fault| {
         let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
@@ -155,7 +154,8 @@ fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<
     Ok(Some(allowed))
 }
 
-fn sinks(
+/// Where the records of this command line go.
+pub(super) fn sinks(
     events: Option<Output>,
     gone: mpsc::UnboundedSender<Observed>,
     clock: &Arc<dyn Clock>,
@@ -192,10 +192,10 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
         texts: Texts {
-            persona: text(texts::PERSONA),
-            skill: text(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
-            protocol: text(texts::protocol(configuration.protocol)),
-            conduct: text(texts::CONDUCT),
+            persona: PromptText::of(texts::PERSONA),
+            skill: PromptText::of(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
+            protocol: PromptText::of(texts::protocol(configuration.protocol)),
+            conduct: PromptText::of(texts::CONDUCT),
             history: Vec::new(),
         },
         sampling: configuration.sampling.clone(),
@@ -212,10 +212,6 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         recorded,
         ..Spec::default()
     }
-}
-
-fn text(text: &str) -> PromptText {
-    PromptText { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::fields::{Part, part};
 use super::player::Player;
-use super::recording::Recording;
+use super::recording::{Recording, Told};
 use crate::redact::Redactor;
 
 /// What stands before the name in a placeholder, and behind it.
@@ -22,14 +22,21 @@ pub fn learn(recording: &Recording) -> Vec<(String, String)> {
     if !told.into_iter().any(|told| told.record.get().contains(START)) {
         return Vec::new();
     }
-    let mut recorded = recording.groups.iter().flat_map(|group| &group.decisions);
+    let mut decisions = recording.groups.iter().flat_map(|group| &group.decisions);
+    let mut others = recording.groups.iter().flat_map(|group| &group.told);
     let mut player = Player::new(recording, recording.open.clone(), Redactor::default());
     let mut learned = BTreeMap::new();
     // A recording that cannot be replayed is refused elsewhere.
     while let Ok(Some(events)) = player.advance() {
-        for event in events.iter().filter(|event| part(event.name(), recording.source) == Part::Decides) {
-            let Some(told) = recorded.next() else { break };
-            if told.record.get().contains(START) {
+        for event in &events {
+            // The ending of a stretch that was carried on is not let out again.
+            let same = |told: &&Told| told.fields().get("event").is_some_and(|name| name == event.name());
+            let told = match part(event.name(), recording.source) {
+                Part::Decides => decisions.find(same),
+                Part::Tells => others.find(same),
+                Part::Neither => continue,
+            };
+            if let Some(told) = told.filter(|told| told.record.get().contains(START)) {
                 compare(&Value::Object(told.fields()), &plain(event), &mut learned);
             }
         }

@@ -5,6 +5,7 @@
 mod later;
 mod limits;
 mod model;
+mod replay;
 mod stream;
 mod tools;
 mod verbs;
@@ -15,6 +16,7 @@ use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use replay::{ReplayArguments, ReplayFlags};
 pub use stream::StreamFlags;
 pub use tools::{ServerFlags, ToolFlags};
 pub use verbs::{ConformArguments, ContractArguments, DemoArguments, SchemaArguments, ToolsArguments};
@@ -58,6 +60,9 @@ pub struct RunFlags {
     /// Where to.
     #[command(flatten)]
     pub streams: StreamFlags,
+    /// Whether a recording.
+    #[command(flatten)]
+    pub replay: ReplayFlags,
 }
 
 impl RunArguments {
@@ -121,6 +126,7 @@ pub fn help(verb: Option<Verb>) -> String {
         None | Some(Verb::Run) => run_command().after_help(verbs_listed()),
         Some(verb @ Verb::Demo) => verb_command::<DemoArguments>(verb),
         Some(verb @ Verb::Tools) => verb_command::<ToolsArguments>(verb),
+        Some(verb @ Verb::Replay) => verb_command::<ReplayArguments>(verb),
         Some(verb @ Verb::Schema) => verb_command::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => verb_command::<ContractArguments>(verb),
         Some(verb @ Verb::Conform) => verb_command::<ConformArguments>(verb),

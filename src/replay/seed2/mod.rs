@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::digest::sha256_hex;
 use mission_contract::log::{
     Ask, CallEnd, CallResult, Catalogue, Control, ControlSource, Entry, Intent, Leg, Open, Reply, ReplyCall, ReplyEnd, Role,
     ServerState, ToolDefinition,
@@ -207,10 +206,10 @@ fn spec(started: &Map<String, Value>, model: &[ModelLine], allowed: Vec<String>)
         objective: text(started, "objective"),
         protocol,
         texts: Texts {
-            persona: prompt(texts::PERSONA),
+            persona: PromptText::of(texts::PERSONA),
             skill: PromptText::default(),
-            protocol: prompt(texts::protocol(protocol)),
-            conduct: prompt(texts::CONDUCT),
+            protocol: PromptText::of(texts::protocol(protocol)),
+            conduct: PromptText::of(texts::CONDUCT),
             history: first.iter().skip(1).take(turns).map(turn).collect(),
         },
         limits: Limits { steps, ..Limits::default() },
@@ -223,10 +222,6 @@ fn spec(started: &Map<String, Value>, model: &[ModelLine], allowed: Vec<String>)
         recorded: started.contains_key("run_id"),
         ..Spec::default()
     }
-}
-
-fn prompt(text: &str) -> PromptText {
-    PromptText { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
 }
 
 fn turn(message: &Map<String, Value>) -> HistoryTurn {
