@@ -18,7 +18,8 @@ const SUITE: &str = "mission replay";
 /// # Errors
 /// None but those of writing to memory.
 pub(super) fn document(report: &ReplayReport, strict: bool) -> io::Result<String> {
-    let counted = |counts: &dyn Fn(&ReplayedRecording) -> bool| report.recordings.iter().filter(|each| counts(each)).count().to_string();
+    let counted =
+        |counts: &dyn Fn(&ReplayedRecording) -> bool| report.recordings.iter().filter(|each| counts(each)).count().to_string();
     let errors = counted(&|each| each.verdict == ReplayVerdict::Broken);
     let failures = counted(&|each| each.verdict != ReplayVerdict::Broken && is_failure(each.verdict, strict));
     let tests = report.recordings.len().to_string();
@@ -26,9 +27,10 @@ pub(super) fn document(report: &ReplayReport, strict: bool) -> io::Result<String
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     writer.create_element("testsuites").with_attributes(counts).write_inner_content(|writer| {
-        writer.create_element("testsuite").with_attributes(counts).write_inner_content(|writer| {
-            report.recordings.iter().try_for_each(|recording| case(writer, recording, strict))
-        })?;
+        writer
+            .create_element("testsuite")
+            .with_attributes(counts)
+            .write_inner_content(|writer| report.recordings.iter().try_for_each(|recording| case(writer, recording, strict)))?;
         Ok(())
     })?;
     let mut bytes = writer.into_inner();
@@ -74,7 +76,8 @@ fn told(drift: &Drift) -> String {
 
 /// A text without the characters that XML 1.0 has no way to write.
 fn allowed(text: &str) -> String {
-    let is_allowed = |each: char| matches!(each, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let is_allowed =
+        |each: char| matches!(each, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     text.chars().map(|each| if is_allowed(each) { each } else { '\u{fffd}' }).collect()
 }
 
@@ -95,7 +98,13 @@ mod tests {
             replayed: None,
         });
         let problem = (verdict == ReplayVerdict::Broken).then(|| "there is no run <x>".to_owned());
-        ReplayedRecording { recording: recording.to_owned(), verdict, drift: drift.collect(), problem, ..ReplayedRecording::default() }
+        ReplayedRecording {
+            recording: recording.to_owned(),
+            verdict,
+            drift: drift.collect(),
+            problem,
+            ..ReplayedRecording::default()
+        }
     }
 
     fn report() -> ReplayReport {

@@ -22,7 +22,9 @@ use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
-use arguments::{ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use arguments::{
+    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb,
+};
 use environment::Environment;
 use error::CliError;
 use mission_contract::vocabulary::exit;

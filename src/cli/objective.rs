@@ -51,8 +51,7 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 7] =
-        [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform, Verb::Replay];
+    pub const ALL: [Verb; 7] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform, Verb::Replay];
 
     /// Its name.
     pub fn name(self) -> &'static str {

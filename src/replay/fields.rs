@@ -29,9 +29,7 @@ pub(super) fn part(event: &str, source: Source) -> Part {
 /// The fields of an event in which a decision stands, as JSON Pointers; the others are words about it.
 pub(super) fn deciding(event: &str, source: Source) -> &'static [&'static str] {
     match (event, source) {
-        ("mission_started", Source::Mission) => {
-            &["/objective", "/catalogue", "/gated", "/max_steps", "/history", "/protocol"]
-        }
+        ("mission_started", Source::Mission) => &["/objective", "/catalogue", "/gated", "/max_steps", "/history", "/protocol"],
         ("mission_started", Source::Seed2) => &["/objective", "/protocol"],
         ("step_started", Source::Mission) => &["/index", "/catalogue", "/review/verdict"],
         ("step_started", Source::Seed2) => &["/index"],
@@ -43,9 +41,7 @@ pub(super) fn deciding(event: &str, source: Source) -> &'static [&'static str] {
         // Where a text is cut depends on its words.
         ("tool_result", Source::Seed2) => &["/index", "/tool", "/arguments", "/ok", "/exit_code", "/handle", "/call"],
         ("gate_requested", _) => &["/index", "/tool", "/arguments"],
-        ("grounding", _) => {
-            &["/ran", "/grounded", "/verified", "/repairs", "/repairing", "/unsupported", "/silent", "/uncited"]
-        }
+        ("grounding", _) => &["/ran", "/grounded", "/verified", "/repairs", "/repairing", "/unsupported", "/silent", "/uncited"],
         ("answer", Source::Mission) => &["/outcome", "/text"],
         ("answer", Source::Seed2) => &["/outcome"],
         ("mission_finished", Source::Mission) => &["/outcome", "/steps", "/max_steps", "/budget", "/reason"],

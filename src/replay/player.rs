@@ -130,7 +130,8 @@ impl<'r> Player<'r> {
             return Ok(Vec::new());
         }
         let (word, signal) = ("cancel".to_owned(), Some(signal.to_owned()));
-        let mut events = self.tell(Entry::Control(Control { word, source: ControlSource::Signal, signal, ..Control::default() }))?;
+        let mut events =
+            self.tell(Entry::Control(Control { word, source: ControlSource::Signal, signal, ..Control::default() }))?;
         events.extend(match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
             Waiting::Reply { ordinal, .. } => self.tell(Entry::Reply(interrupted(ordinal)))?,
             Waiting::Result { ordinal, .. } => self.tell(Entry::Result(cancelled(ordinal)))?,

@@ -142,9 +142,11 @@ impl Recording {
         let mut builder = Builder::new(name, Source::Mission);
         for line in lines {
             let line = line.map_err(|error| RecordingError::Unreadable(error.to_string()))?;
-            builder
-                .take(line.seq, line.ms, line.entry)
-                .map_err(|problem| RecordingError::Line { file: format!("the log of {name}"), line: line.seq, problem })?;
+            builder.take(line.seq, line.ms, line.entry).map_err(|problem| RecordingError::Line {
+                file: format!("the log of {name}"),
+                line: line.seq,
+                problem,
+            })?;
         }
         builder.finish()
     }

@@ -228,7 +228,8 @@ pub const FLAGS: &[Flag] = &[
     taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
     // carrying on, and other kinds of run
     taking("--resume", "ID", "(none)", Later, "Carry a run on.").env("MISSION_RESUME"),
-    taking("--replay", "ID|DIR", "(none)", Landed, "Run a recording again: no model, server or network is touched.").env("MISSION_REPLAY"),
+    taking("--replay", "ID|DIR", "(none)", Landed, "Run a recording again: no model, server or network is touched.")
+        .env("MISSION_REPLAY"),
     taking("--replay-tools", "WORD", "recorded", Later, "Where a replay's results come from.").words(&["recorded"], &["live"]),
     switch("--swarm", Later, "Plan first, then work in stages.").env("MISSION_SWARM"),
     switch("--campaign", Later, "Draft a plan from the objective and carry it out."),

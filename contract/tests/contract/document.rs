@@ -166,7 +166,12 @@ fn the_rows_say_what_the_code_says() {
             assert_eq!(line.contains("| required |"), field.required, "{line}");
         }
     }
-    for term in vocabulary::NOTICE_CODES.iter().chain(vocabulary::OUTCOMES).chain(vocabulary::EXIT_CLAUSES).chain(vocabulary::REPLAY_VERDICTS) {
+    for term in vocabulary::NOTICE_CODES
+        .iter()
+        .chain(vocabulary::OUTCOMES)
+        .chain(vocabulary::EXIT_CLAUSES)
+        .chain(vocabulary::REPLAY_VERDICTS)
+    {
         row(term.name, &[term.meaning]);
     }
     for kind in vocabulary::LOG_KINDS {

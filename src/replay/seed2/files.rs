@@ -192,11 +192,7 @@ fn parsed<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, String> {
 }
 
 /// Hands over every line of a file. What stands behind the last line end, and is no line, was being written when the power went.
-fn each_line(
-    folder: &Path,
-    name: &str,
-    mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
-) -> Result<(), RecordingError> {
+fn each_line(folder: &Path, name: &str, mut take: impl FnMut(u64, &[u8]) -> Result<(), String>) -> Result<(), RecordingError> {
     let path = folder.join(name);
     let shown = path.display().to_string();
     let unreadable = |error: &io::Error| {

@@ -34,13 +34,21 @@ pub fn read(name: &str, folder: &Path) -> Result<Recording, RecordingError> {
 fn assemble(name: &str, files: Files) -> Result<Recording, RecordingError> {
     let unsupported = |problem: String| RecordingError::Unsupported { name: name.to_owned(), problem };
     if let Some(line) = files.events.iter().find(|line| line.record.contains_key("branch") || line.record.contains_key("plan")) {
-        return Err(unsupported(format!("line {} of {EVENTS_FILE} belongs to a staged run, which it does not carry out", line.line)));
+        return Err(unsupported(format!(
+            "line {} of {EVENTS_FILE} belongs to a staged run, which it does not carry out",
+            line.line
+        )));
     }
     if let Some(line) = files.events.iter().find(|line| line.is("gate_requested")) {
-        return Err(unsupported(format!("in line {} of {EVENTS_FILE} a call waits for a person, and it has no gates", line.line)));
+        return Err(unsupported(format!(
+            "in line {} of {EVENTS_FILE} a call waits for a person, and it has no gates",
+            line.line
+        )));
     }
     let Some(started) = files.events.iter().find(|line| line.is("mission_started")) else {
-        return Err(RecordingError::Unreadable(format!("{EVENTS_FILE} of {name} holds no `mission_started`: it is no recorded run")));
+        return Err(RecordingError::Unreadable(format!(
+            "{EVENTS_FILE} of {name} holds no `mission_started`: it is no recorded run"
+        )));
     };
     let plane = Plane::of(&files, started);
     let open = Open {
@@ -234,7 +242,9 @@ fn reply(of: u64, line: ModelLine) -> Reply {
     let calls = said.tool_calls.into_iter().map(|call| ReplyCall {
         id: call.id.unwrap_or_default(),
         name: call.name,
-        arguments: call.arguments_raw.unwrap_or_else(|| call.arguments.map_or_else(String::new, |arguments| arguments.to_string())),
+        arguments: call
+            .arguments_raw
+            .unwrap_or_else(|| call.arguments.map_or_else(String::new, |arguments| arguments.to_string())),
         opaque: call.extra.filter(|extra| !extra.is_null()),
     });
     Reply {
