@@ -120,7 +120,30 @@ mod tests {
 
     #[test]
     fn every_verdict_has_its_element() {
-        insta::assert_snapshot!(document(&report(), false).unwrap(), @"");
+        insta::assert_snapshot!(document(&report(), false).unwrap(), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="mission replay" tests="4" failures="1" errors="1">
+          <testsuite name="mission replay" tests="4" failures="1" errors="1">
+            <testcase classname="replay" name="a"/>
+            <testcase classname="replay" name="b">
+              <system-out>text: `x` of &quot;text&quot;, step 1, seq 7
+        recorded: a &lt; b &amp; c�
+        replayed: (nothing)</system-out>
+            </testcase>
+            <testcase classname="replay" name="c">
+              <failure type="decision" message="`x` of &quot;decision&quot;">text: `x` of &quot;text&quot;, step 1, seq 7
+        recorded: a &lt; b &amp; c�
+        replayed: (nothing)
+        decision: `x` of &quot;decision&quot;, step 1, seq 7
+        recorded: a &lt; b &amp; c�
+        replayed: (nothing)</failure>
+            </testcase>
+            <testcase classname="replay" name="d">
+              <error type="broken" message="there is no run &lt;x&gt;"/>
+            </testcase>
+          </testsuite>
+        </testsuites>
+        "#);
     }
 
     #[test]

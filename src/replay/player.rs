@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mission_contract::event::Event;
+use mission_contract::event::{Event, Outcome};
 use mission_contract::log::{
     CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Open, Purpose, Reply, ReplyEnd,
 };
@@ -57,6 +57,8 @@ pub struct Player<'r> {
     ms: u64,
     ending: Option<Ending>,
     ran_out: Option<String>,
+    /// A record has gone out.
+    is_begun: bool,
 }
 
 impl<'r> Player<'r> {
@@ -78,6 +80,7 @@ impl<'r> Player<'r> {
             ms: 0,
             ending: None,
             ran_out: None,
+            is_begun: false,
         }
     }
 
@@ -129,7 +132,13 @@ impl<'r> Player<'r> {
         if self.ending.is_some() {
             return Ok(Vec::new());
         }
-        let (word, signal) = ("cancel".to_owned(), Some(signal.to_owned()));
+        let signal = Some(signal.to_owned());
+        if !self.is_begun {
+            // No record has gone out, so none has to say how it ended.
+            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal });
+            return Ok(Vec::new());
+        }
+        let word = "cancel".to_owned();
         let mut events =
             self.tell(Entry::Control(Control { word, source: ControlSource::Signal, signal, ..Control::default() }))?;
         events.extend(match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
@@ -239,6 +248,7 @@ impl<'r> Player<'r> {
         for effect in self.run.apply(self.seq, self.ms, entry)? {
             match effect {
                 Effect::Emit { mut event, .. } => {
+                    self.is_begun = true;
                     self.redactor.event(&mut event);
                     self.comparison.record(&event);
                     // One ending a process: that of a stretch that was carried on is passed over.

@@ -247,10 +247,10 @@ impl Builder {
         struct Head<'r> {
             #[serde(borrow)]
             event: std::borrow::Cow<'r, str>,
-            index: Option<u64>,
+            index: Option<Value>,
         }
         let head: Head<'_> = serde_json::from_str(record.get()).map_err(|error| format!("a record cannot be read ({error})"))?;
-        let (part, step) = (part(&head.event, self.source), head.index);
+        let (part, step) = (part(&head.event, self.source), head.index.as_ref().and_then(Value::as_u64));
         if head.event == "step_started" {
             let before = std::mem::replace(&mut self.group, Group { step, ..Group::default() });
             self.groups.push(before);

@@ -44,6 +44,7 @@ impl EventLine {
 
 /// A question to the model, and its reply.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a question to the model and its reply")]
 pub(super) struct ModelLine {
     pub(super) kind: String,
     #[serde(default)]
@@ -52,12 +53,14 @@ pub(super) struct ModelLine {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(expecting = "a request")]
 pub(super) struct ModelRequest {
     #[serde(default)]
     pub(super) messages: Vec<Map<String, Value>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a reply")]
 pub(super) struct ModelReply {
     #[serde(default)]
     pub(super) content: Option<String>,
@@ -68,6 +71,7 @@ pub(super) struct ModelReply {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a call in a reply")]
 pub(super) struct ModelCall {
     #[serde(default)]
     pub(super) id: Option<String>,
@@ -83,6 +87,7 @@ pub(super) struct ModelCall {
 
 /// A tool as the harness described it.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(expecting = "a tool's description")]
 pub(super) struct Described {
     pub(super) name: String,
     #[serde(default)]
@@ -93,6 +98,7 @@ pub(super) struct Described {
 
 /// A call.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a call")]
 pub(super) struct CallLine {
     pub(super) tool: String,
     #[serde(default)]
@@ -102,6 +108,7 @@ pub(super) struct CallLine {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(expecting = "a call's arguments")]
 struct CallArguments {
     #[serde(default)]
     args: Vec<Value>,
@@ -126,6 +133,7 @@ impl CallLine {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a call's result")]
 pub(super) struct ToolResult {
     pub(super) exit_code: i64,
     #[serde(default)]
@@ -156,7 +164,11 @@ impl Files {
             record: Box<RawValue>,
         }
         let Envelope { seq, record: raw } = parsed(bytes)?;
-        let record = parsed(raw.get().as_bytes()).map_err(|problem| format!("its record is no object: {problem}"))?;
+        let record: Map<String, Value> =
+            parsed(raw.get().as_bytes()).map_err(|problem| format!("its record is no object: {problem}"))?;
+        if !record.get("event").is_some_and(Value::is_string) {
+            return Err("its record does not say which `event` it is".to_owned());
+        }
         self.events.push(EventLine { line, seq, raw, record });
         Ok(())
     }

@@ -73,7 +73,9 @@ fn assemble(name: &str, files: Files) -> Result<Recording, RecordingError> {
     }
     let mut builder = Builder::new(name, Source::Seed2);
     for (seq, entry) in assembly.lines {
-        builder.take(seq, 0, entry).map_err(RecordingError::Unreadable)?;
+        builder
+            .take(seq, 0, entry)
+            .map_err(|problem| RecordingError::Unreadable(format!("{EVENTS_FILE} of {name}: {problem}")))?;
     }
     builder.finish()
 }
@@ -139,22 +141,16 @@ impl Assembly {
 /// The tools of the run, as they came and went.
 struct Plane {
     described: BTreeMap<String, Described>,
-    /// All that were ever offered, in their order.
-    names: Vec<String>,
+    /// The tools in their order, where none came later: a set that is closed takes up no other.
+    names: Option<Vec<String>>,
     now: BTreeSet<String>,
 }
 
 impl Plane {
     fn of(files: &Files, started: &EventLine) -> Self {
         let described = files.catalogue.iter().map(|tool| (tool.name.clone(), tool.clone())).collect();
-        let mut names: Vec<String> = Vec::new();
-        for line in std::iter::once(started).chain(files.events.iter().filter(|line| line.is("step_started"))) {
-            for name in offered(&line.record).unwrap_or_default() {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
+        let mut steps = files.events.iter().filter(|line| line.is("step_started"));
+        let names = offered(&started.record).filter(|_| !steps.any(|step| offered(&step.record).is_some()));
         Self { described, names, now: BTreeSet::new() }
     }
 
@@ -200,7 +196,7 @@ fn offered(record: &Map<String, Value>) -> Option<Vec<String>> {
     Some(names.iter().filter_map(Value::as_str).filter(|name| *name != RESULT_TOOL).map(str::to_owned).collect())
 }
 
-fn spec(started: &Map<String, Value>, model: &[ModelLine], allowed: Vec<String>) -> Spec {
+fn spec(started: &Map<String, Value>, model: &[ModelLine], allowed_tools: Option<Vec<String>>) -> Spec {
     let optional = |name: &str| started.get(name).and_then(Value::as_str).map(str::to_owned);
     let list = |name: &str| {
         let words = started.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -221,7 +217,7 @@ fn spec(started: &Map<String, Value>, model: &[ModelLine], allowed: Vec<String>)
             history: first.iter().skip(1).take(turns).map(turn).collect(),
         },
         limits: Limits { steps, ..Limits::default() },
-        allowed_tools: Some(allowed),
+        allowed_tools,
         gates: list("gated"),
         profile: optional("profile"),
         grants: list("granted"),
