@@ -23,6 +23,7 @@ mod inherit;
 mod journal;
 mod plane;
 mod processes;
+mod recordings;
 mod replay;
 mod servers;
 mod skill;
