@@ -139,7 +139,13 @@ async fn play(mut player: Player<'_>, mut log: RunLog, mut signals: EndSignals, 
         None => Patience::WhileTaken(grace),
         Some(_) => Patience::AtMost(grace.max(Duration::from_millis(CLOSING_MS))),
     };
-    let closing = log.close(patience).await;
+    let close = log.close(patience);
+    tokio::pin!(close);
+    let closing = tokio::select! {
+        closing = &mut close => closing,
+        // It is over already: whoever asks a second time ends the process there and then.
+        _ = signals.first(), if signal.is_none() => close.await,
+    };
     Played { replayed, signal, broken, failed: failed.or(closing.failed), given_up: closing.given_up }
 }
 

@@ -192,10 +192,10 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
         texts: Texts {
-            persona: PromptText::of(texts::PERSONA),
-            skill: PromptText::of(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
-            protocol: PromptText::of(texts::protocol(configuration.protocol)),
-            conduct: PromptText::of(texts::CONDUCT),
+            persona: text(texts::PERSONA),
+            skill: text(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
+            protocol: text(texts::protocol(configuration.protocol)),
+            conduct: text(texts::CONDUCT),
             history: Vec::new(),
         },
         sampling: configuration.sampling.clone(),
@@ -212,6 +212,10 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         recorded,
         ..Spec::default()
     }
+}
+
+fn text(text: &str) -> PromptText {
+    PromptText::of(text)
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {

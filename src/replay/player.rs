@@ -51,8 +51,12 @@ pub struct Player<'r> {
     outside: usize,
     replies: u64,
     results: u64,
+    /// Number of asks so far.
+    asks: u64,
     asked: BTreeMap<Purpose, usize>,
     called: BTreeMap<CallName, usize>,
+    /// The calls so far by their numbers: one that is made again under its number is the same one.
+    made: BTreeMap<u64, usize>,
     seq: u64,
     ms: u64,
     ending: Option<Ending>,
@@ -74,8 +78,10 @@ impl<'r> Player<'r> {
             outside: 0,
             replies: 0,
             results: 0,
+            asks: 0,
             asked: BTreeMap::new(),
             called: BTreeMap::new(),
+            made: BTreeMap::new(),
             seq: 0,
             ms: 0,
             ending: None,
@@ -256,17 +262,19 @@ impl<'r> Player<'r> {
                         events.push(*event);
                     }
                 }
-                Effect::Ask { ask, request, .. } => {
+                Effect::Ask { ask, .. } => {
                     self.comparison.ask(&ask);
                     let nth = count(&mut self.asked, ask.purpose);
-                    let (ordinal, purpose) = (request.ordinal, ask.purpose);
+                    self.asks = self.asks.saturating_add(1);
+                    let (ordinal, purpose) = (self.asks, ask.purpose);
                     self.waiting = Waiting::Reply { ordinal, purpose, nth, is_aborted: false };
                 }
                 Effect::Dispatch { intent, dispatch } => {
                     self.comparison.intent(&intent);
                     let call = call_name(&intent.tool, &intent.arguments);
-                    let nth = count(&mut self.called, call.clone());
-                    self.waiting = Waiting::Result { ordinal: dispatch.ordinal, call, nth, is_cancelled: false };
+                    let (ordinal, called) = (dispatch.ordinal, &mut self.called);
+                    let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
+                    self.waiting = Waiting::Result { ordinal, call, nth, is_cancelled: false };
                 }
                 Effect::AbortAsk => {
                     if let Waiting::Reply { is_aborted, .. } = &mut self.waiting {

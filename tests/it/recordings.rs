@@ -253,6 +253,8 @@ fn recordings_of_the_harness_before_replay() {
     let finished = Mission::verb(["replay", "--json", "--strict"].into_iter().chain(names)).directory(&fixtures("seed2")).run();
     finished.exits(1);
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let schema = jsonschema::validator_for(&mission_contract::schema::one("replay-report").unwrap()).unwrap();
+    assert!(schema.is_valid(&report), "{report:#}");
     for ((name, verdict, words), recording) in SEED2.iter().zip(report["recordings"].as_array().unwrap()) {
         assert_eq!((&recording["recording"], &recording["verdict"]), (&json!(name), &json!(verdict)), "{recording:#}");
         assert_eq!(recording["source"].as_str(), (*verdict != "broken").then_some("seed2"));

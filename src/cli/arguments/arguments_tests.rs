@@ -125,6 +125,7 @@ fn the_help_is_short_and_says_where_more_is() {
           --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
           --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
           --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
+          --replay <ID|DIR>          Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
@@ -156,6 +157,7 @@ fn the_help_is_short_and_says_where_more_is() {
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
       conform    Holds a recorded stream to the contract, a line a problem.
+      replay     Runs recordings again and reports drift.
 
     A flag beats its variable, given in brackets. `mission contract` prints every flag, variable and exit code.
     ");

@@ -6,7 +6,7 @@ use clap::Args;
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Run")]
 pub struct ReplayFlags {
-    /// Run a recording again, a run or its folder: no model, server or network is touched [MISSION_REPLAY]
+    /// Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
     #[arg(long, value_name = "ID|DIR")]
     pub replay: Option<String>,
 }
