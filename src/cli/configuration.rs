@@ -52,7 +52,7 @@ pub struct RunConfiguration {
 /// Whatever is refused at the door and can be told without opening something.
 pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<RunConfiguration, CliError> {
     let RunArguments { objective, flags, later } = arguments;
-    refuse_later(&later, &flags.tools.servers.mcp_stdio, environment)?;
+    refuse_later(&later, environment)?;
     let objective = check_objective(objective)?;
     let protocol = protocol(&flags.model, environment)?;
     let sampling = sampling(&flags.model)?;
@@ -82,13 +82,9 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
 }
 
 /// Refuses what was asked for and has not landed, flags first.
-pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Environment) -> Result<(), CliError> {
+pub(super) fn refuse_later(later: &[Asked], environment: &Environment) -> Result<(), CliError> {
     refuse_flags(later)?;
-    let mut beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
-    if !stdio.is_empty() {
-        // A server that is typed replaces those of the environment.
-        beaten.extend(["MCP_URL", "MCP_TOKEN"]);
-    }
+    let beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
     environment::refuse_later(environment, &beaten)
 }
 

@@ -26,7 +26,7 @@ use crate::stream::sink::LineSink;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::{Inherited, Output};
 use crate::sys::signals::{EndSignal, EndSignals};
-use crate::tools::mcp::{PlaneOptions, ServerRequest, connect};
+use crate::tools::mcp::{PlaneOptions, Reach, ServerRequest, connect};
 use crate::tools::{Discovery, ToolPlane};
 
 /// How the process is to end.
@@ -53,7 +53,7 @@ pub struct Done {
 /// Whatever is refused at the door: nothing has been written then, and no record has gone out.
 pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let redactor = Arc::new(Redactor::from_environment([])?);
+    let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     store.check()?;
@@ -219,16 +219,30 @@ fn text(text: &str) -> PromptText {
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
-    let argv: Vec<String> = request.argv.iter().map(|word| redactor.text(word).into_owned()).collect();
-    ServerSpec {
+    let mut spec = ServerSpec {
         name: request.name.clone(),
-        transport: "stdio".to_owned(),
-        masked: argv != request.argv,
-        argv,
+        transport: request.reach.transport().to_owned(),
+        argv: Vec::new(),
         url: None,
-        passes: request.passes.iter().map(|(inside, ours)| (inside.clone(), ours.clone())).collect::<BTreeMap<_, _>>(),
+        masked: false,
+        passes: BTreeMap::new(),
         optional: request.optional,
+    };
+    match &request.reach {
+        Reach::Stdio { argv, passes } => {
+            spec.argv = argv.iter().map(|word| redactor.text(word).into_owned()).collect();
+            spec.masked = spec.argv != *argv;
+            spec.passes.clone_from(passes);
+        }
+        Reach::Http { address, token } => {
+            let masked = address.masked();
+            let shown = redactor.text(&masked).into_owned();
+            // A token is given again with its URL.
+            spec.masked = token.is_some() || address.is_masked() || shown != masked;
+            spec.url = Some(shown);
+        }
     }
+    spec
 }
 
 /// What the process says on stderr, and how it ends.

@@ -28,10 +28,12 @@ pub fn tools(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    refuse_later(later, &arguments.servers.mcp_stdio, environment)?;
+    refuse_later(later, environment)?;
     let servers = servers::resolve(&arguments.servers, environment)?;
     if servers.requests.is_empty() {
-        return Err(CliError::Usage("there is no server to ask; name one with --mcp-stdio NAME=COMMAND".to_owned()));
+        return Err(CliError::Usage(
+            "there is no server to ask; name one with --mcp-stdio NAME=COMMAND or --mcp-url NAME=URL".to_owned(),
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::system("a runtime", &error))?;

@@ -287,6 +287,10 @@ impl Driver {
                 let (model, token) = (Arc::clone(&self.model), cancel.clone());
                 let reply = async move { model.ask(*request, sender, token).await }.boxed();
                 let fragments = Fragments::new(native, index, self.redactor.stream());
+                // At the boundary of a step, while the model works: what servers do not tell is found out.
+                if ordinal > 1 {
+                    self.begin_listing(self.tools.list_unheard());
+                }
                 self.asking = Some(Asking { ordinal, reply: Underway::new(reply), deltas, cancel, fragments });
             }
             Effect::AbortAsk => {
@@ -385,9 +389,14 @@ impl Driver {
 
     fn list(&mut self) {
         self.list_stale = self.listing.is_some();
+        let list = self.tools.list().map(Some).boxed();
+        self.begin_listing(list);
+    }
+
+    fn begin_listing(&mut self, list: BoxFuture<'static, Option<Discovery>>) {
         if self.listing.is_none() {
-            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), self.tools.list());
-            self.listing = Some(async move { list.await.ok() }.boxed());
+            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), list);
+            self.listing = Some(async move { list.await.ok().flatten() }.boxed());
         }
     }
 
@@ -395,6 +404,10 @@ impl Driver {
         self.listing = None;
         if self.list_stale {
             self.list();
+            if discovery.is_none() {
+                // What the engine may wait for is what is listed now.
+                return Ok(());
+            }
         }
         let wanted = std::mem::take(&mut self.list_wanted);
         let Some(discovery) = discovery else {

@@ -155,6 +155,16 @@ pub fn truncation(handle: &str, head: usize, tail: usize, total: usize) -> Strin
     )
 }
 
+/// A typed result beside a text; `cut` when not all of it is shown.
+pub fn typed_result(handle: &str, value: &str, cut: bool) -> String {
+    let rest = if cut {
+        format!(" (its beginning; read fields of it with {RESULT_TOOL} and {{\"handle\": \"{handle}\"}} plus `path`)")
+    } else {
+        String::new()
+    };
+    format!("Typed result beside this text{rest}:\n{value}")
+}
+
 /// The tools on offer changed.
 pub fn plane_change(joined: &[String], left: &[String]) -> String {
     let limit = usize::try_from(NAMES_LISTED).unwrap_or(usize::MAX);

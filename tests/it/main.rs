@@ -12,20 +12,33 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod ceilings;
+mod conformance;
 mod consumer;
 mod demo;
 mod door;
 mod endings;
+mod eras;
 mod fold;
 mod guardian;
 mod house;
+mod http;
 mod inherit;
 mod journal;
+mod kills;
 mod plane;
 mod processes;
+mod reaching;
 mod recordings;
 mod replay;
+mod results;
+mod schemas;
 mod servers;
+mod servers_http;
 mod skill;
 mod stream;
 mod tables;
+mod wild_http;
+mod wild_lists;
+mod wild_lives;
+mod wild_stdio;

@@ -30,6 +30,9 @@ pub struct CallResult {
     /// The content blocks that are not text: kind, type, size, address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,
+    /// What is wrong with it although it is taken: the model is told behind the text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
 }
 
 /// How a call came to its end.

@@ -180,8 +180,10 @@ pub const FLAGS: &[Flag] = &[
     taking("--personality", "FILE", "(none)", Later, "Who the model is.").env("MISSION_PERSONALITY"),
     // the tools
     taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
-    taking("--mcp-url", "[NAME=]URL", "(none)", Later, "A tool server to reach.").env("MCP_URL").repeatable(),
-    taking("--mcp-token", "TOKEN", "(none)", Later, "The credential of the URL in the same place.").env("MCP_TOKEN").repeatable(),
+    taking("--mcp-url", "[NAME=]URL", "(none)", Landed, "A tool server to reach over HTTP.").env("MCP_URL").repeatable(),
+    taking("--mcp-token", "TOKEN", "(none)", Landed, "The token of the URL in the same place; empty where it needs none.")
+        .env("MCP_TOKEN")
+        .repeatable(),
     taking("--mcp-timeout", "SECONDS", "30", Landed, "How long a tool server may take to come up and to answer.")
         .env("MCP_TIMEOUT_S"),
     taking("--mcp-optional", "NAME", "(none)", Landed, "The run goes on without this server.").repeatable().ours(),
@@ -268,6 +270,8 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_RUNS", Landed, ".mission/runs", "Where runs are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_RUNS"]),
     variable("MCP_STDIO", Landed, "(unset)", "One tool server to start, when no server flag is given."),
+    variable("MCP_URL", Landed, "(unset)", "One tool server to reach over HTTP, when no server flag is given."),
+    variable("MCP_TOKEN", Landed, "(unset)", "The token of the one URL."),
     variable("MCP_TIMEOUT_S", Landed, "30", "`--mcp-timeout`."),
     variable("MCP_CLIENT_NAME", Landed, "(the program's)", "The name that tool servers are told."),
     variable("LOCAL_API_BASE", Landed, "(unset)", "Base URL of the local model server."),
@@ -280,8 +284,6 @@ pub const VARIABLES: &[Variable] = &[
     variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
-    variable("MCP_URL", Later, "(unset)", "One tool server to reach, when no server flag is given."),
-    variable("MCP_TOKEN", Later, "(unset)", "The credential of the one URL."),
     variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
     variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),

@@ -139,6 +139,8 @@ fn the_help_is_short_and_says_where_more_is() {
 
     Tools:
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
+          --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
+          --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
           --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
                                         30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
@@ -172,6 +174,8 @@ fn every_verb_has_its_own_help() {
 
     Tools:
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
+          --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
+          --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
           --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
                                         30]
           --mcp-optional <NAME>         Go on without this server when it does not come up

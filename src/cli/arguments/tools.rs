@@ -21,6 +21,12 @@ pub struct ServerFlags {
     /// A tool server to start; again for each further one [MCP_STDIO]
     #[arg(long, value_name = "[NAME=]COMMAND", allow_hyphen_values = true)]
     pub mcp_stdio: Vec<String>,
+    /// A tool server to reach over HTTP; again for each further one [MCP_URL]
+    #[arg(long, value_name = "[NAME=]URL")]
+    pub mcp_url: Vec<String>,
+    /// The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
+    pub mcp_token: Vec<String>,
     /// How long a server may take to come up and to answer [MCP_TIMEOUT_S, else 30]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub mcp_timeout: Option<String>,

@@ -101,7 +101,7 @@ fn refusals_name_what_is_wrong_and_the_fix() {
 #[test]
 fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
-    insta::assert_snapshot!(no(&["--mcp-url", "http://127.0.0.1:9/mcp"]), @"--mcp-url is not supported by this build yet; leave it out");
+    insta::assert_snapshot!(no(&["--trust-annotations", "mcp"]), @"--trust-annotations is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--gate-wait", "10"]), @"--gate-wait is not supported by this build yet; leave it out, or say 300");
     insta::assert_snapshot!(no(&["--profile", "dev"]), @"--profile dev is not supported by this build yet; leave it out, or say safe");

@@ -10,10 +10,12 @@ use serde_json::Value;
 
 use super::{Pending, Phase, Run, said, tool_message};
 use crate::engine::arguments::kind_of;
+use crate::engine::beside::beside;
 use crate::engine::bound::bound;
 use crate::engine::effect::Effect;
 use crate::engine::mission_result;
 use crate::engine::offer::Unusable;
+use crate::engine::plain::plain;
 use crate::engine::reading::Proposed;
 use crate::engine::request::ToolDispatch;
 use crate::engine::results::Kept;
@@ -149,6 +151,7 @@ impl Run {
             error: if ok { String::new() } else { text },
             structured: None,
             repeats: None,
+            remark: String::new(),
         };
         let call = Pending {
             proposed: Proposed { name: RESULT_TOOL.into(), ..proposed },
@@ -172,10 +175,12 @@ impl Run {
                 error: String::new(),
                 structured: result.structured.clone(),
                 repeats: Some(self.seq),
+                remark: result.remark.clone(),
             },
             CallEnd::Error => {
                 let error = if result.error.is_empty() { text.to_string() } else { result.error.clone() };
-                Finished { exit_code: 1, output: Arc::from(""), error, structured: result.structured.clone(), repeats: None }
+                let (structured, remark) = (result.structured.clone(), result.remark.clone());
+                Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None, remark }
             }
             CallEnd::Protocol => Finished::failed(result.error.clone()),
             // Who made the call knows whether it went out at all, and says so.
@@ -199,20 +204,26 @@ impl Run {
             text: if ok { Arc::clone(&result.output) } else { Arc::from(result.error.as_str()) },
             structured: result.structured,
         };
+        let typed = kept.structured.as_deref().and_then(|value| beside(&kept.text, value));
         let (handle, same) = self.results.keep(&call.digest, kept);
+        let typed = typed
+            .map_or_else(String::new, |typed| format!("\n{}", words::typed_result(&handle, &typed.to_string(), typed.truncated)));
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);
-        let (shown, truncated) = match (&same, ok) {
+        let (mut shown, truncated) = match (&same, ok) {
             (Some(same), _) => (words::repeated_result(&tool, same), false),
             (None, true) => {
                 let shown = bound(&result.output, marker);
                 let body = if shown.text.is_empty() { words::NO_OUTPUT } else { &shown.text };
-                (format!("{}\n{body}", words::result_heading(&tool, &handle)), shown.truncated)
+                (format!("{}\n{body}{typed}", words::result_heading(&tool, &handle)), shown.truncated)
             }
             (None, false) => {
                 let shown = bound(&result.error, marker);
-                (words::failed_result(&tool, result.exit_code, &shown.text), shown.truncated)
+                (words::failed_result(&tool, result.exit_code, &format!("{}{typed}", shown.text)), shown.truncated)
             }
         };
+        if !result.remark.is_empty() {
+            shown = format!("{shown}\n{}", result.remark);
+        }
         let event = ToolResult {
             index: self.index,
             tool,
@@ -227,7 +238,7 @@ impl Run {
             branch: None,
         };
         self.effects.push(Effect::Emit { event: Box::new(Event::ToolResult(event)), repeats: result.repeats });
-        self.tell(&call.proposed, &shown);
+        self.tell(&call.proposed, &plain(&shown));
     }
 }
 
@@ -250,10 +261,12 @@ struct Finished {
     error: String,
     structured: Option<Arc<Value>>,
     repeats: Option<u64>,
+    /// What the model is told behind the text.
+    remark: String,
 }
 
 impl Finished {
     fn failed(error: String) -> Self {
-        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None }
+        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None, remark: String::new() }
     }
 }
