@@ -164,6 +164,13 @@ limits! {
     APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
     APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";
 
+    // ----------------------------------------------------------------- replay
+    DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";
+    DRIFT_BEFORE_CHARACTERS = 60, "characters", "what is shown of a drift's text before it begins to differ";
+    RECORDING_BYTES = 4 * 1024 * MIB, "bytes", "one recording: it is held in memory while it is replayed";
+    LISTED_RECORDINGS = 20, "recordings", "those of a folder that a refusal names";
+    RECORDING_LINE_BYTES = 256 * MIB, "bytes", "one line of a foreign recording: as long as a line of a log may be";
+
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
     CONSOLE_TEXT_CHARACTERS = 120, "characters", "what the console shows of one text that is not the answer: one line of a terminal";

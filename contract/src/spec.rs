@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::sha256_hex;
 use crate::event::SkillRef;
 
 /// Everything a resume or a replay needs to know about what was asked.
@@ -104,6 +105,13 @@ pub struct PromptText {
     pub text: String,
     /// SHA-256 of its bytes, in hex.
     pub digest: String,
+}
+
+impl PromptText {
+    /// A text with its digest.
+    pub fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
+    }
 }
 
 /// An earlier turn of a conversation.

@@ -97,6 +97,13 @@ pub(super) fn runs(environment: &Environment) -> Option<Stated> {
 
 /// Refuses what was asked for and has not landed, flags first.
 pub(super) fn refuse_later(later: &[Asked], environment: &Environment) -> Result<(), CliError> {
+    refuse_flags(later)?;
+    let beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
+    environment::refuse_later(environment, &beaten)
+}
+
+/// Refuses flags that were typed and have not landed.
+pub(super) fn refuse_flags(later: &[Asked]) -> Result<(), CliError> {
     for asked in later {
         let Some(wish) = asked.wish() else { continue };
         let flag = asked.flag;
@@ -113,8 +120,7 @@ pub(super) fn refuse_later(later: &[Asked], environment: &Environment) -> Result
             CliError::value(what, wish, format!("that is no such word; {leave}"))
         });
     }
-    let beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
-    environment::refuse_later(environment, &beaten)
+    Ok(())
 }
 
 pub(super) fn check_objective(objective: Option<String>) -> Result<String, CliError> {

@@ -9,10 +9,14 @@ mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
+mod junit;
 pub mod objective;
 mod orphans;
 mod resume;
 mod retell;
+mod recordings;
+mod replay;
+mod replay_verb;
 mod run;
 mod runs;
 pub mod servers;
@@ -26,7 +30,8 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, VerifyArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
+    VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -98,8 +103,11 @@ fn carry_out(
     match objective::read(&words)? {
         Line::Run(line) => {
             let arguments = RunArguments::read(line)?;
-            match approvals::asked(&arguments.flags.decision)? {
-                Some(asked) => approvals::decide(&asked, &environment, &mut io::stdout().lock()),
+            if let Some(asked) = approvals::asked(&arguments.flags.decision)? {
+                return approvals::decide(&asked, &environment, &mut io::stdout().lock());
+            }
+            match replay::wanted(&arguments, &environment) {
+                Some(wanted) => replay::replay(&wanted, &arguments, &environment, &mut inherited),
                 None => Ok(run::run(arguments, &environment, &mut inherited)?.exit),
             }
         }
@@ -128,6 +136,10 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
             verify::verify(&arguments, environment, &mut out)
+        }
+        Verb::Replay => {
+            let Some((arguments, _)) = read_verb::<ReplayArguments>(verb, words)? else { return help() };
+            replay_verb::replay(&arguments, environment, &mut out)
         }
         Verb::Schema => {
             let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };

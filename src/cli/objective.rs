@@ -49,11 +49,23 @@ pub enum Verb {
     Schema,
     Contract,
     Conform,
+    Replay,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 9] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Runs, Verb::Approvals, Verb::Verify, Verb::Schema, Verb::Contract, Verb::Conform];
+    pub const ALL: [Verb; 10] = [
+        Verb::Run,
+        Verb::Demo,
+        Verb::Tools,
+        Verb::Runs,
+        Verb::Approvals,
+        Verb::Verify,
+        Verb::Replay,
+        Verb::Schema,
+        Verb::Contract,
+        Verb::Conform,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -67,6 +79,7 @@ impl Verb {
             Verb::Schema => "schema",
             Verb::Contract => "contract",
             Verb::Conform => "conform",
+            Verb::Replay => "replay",
         }
     }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::digest::sha256_hex;
 use mission_contract::log::{Open, ServerCondition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
@@ -166,7 +165,7 @@ impl Stretch {
 }
 
 /// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
-fn say_faults(redactor: &Arc<Redactor>) {
+pub(super) fn say_faults(redactor: &Arc<Redactor>) {
     let redactor = Arc::clone(redactor);
     std::panic::set_hook(Box::new(move |fault| {
         let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
@@ -345,7 +344,7 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
 }
 
 fn text(text: &str) -> PromptText {
-    PromptText { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
+    PromptText::of(text)
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {

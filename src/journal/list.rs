@@ -6,6 +6,7 @@ use std::io;
 use mission_contract::event::Outcome;
 
 use super::find::look;
+use crate::engine::run::is_resumable;
 use super::store::{META_FILE, OPEN_FOLDER, is_run_id};
 use super::{JournalError, RunMeta, RunStore};
 use crate::sys::lock::{Holder, Look};
@@ -40,7 +41,7 @@ impl ListedRun {
     pub fn is_resumable(&self) -> bool {
         match self.state {
             RunState::Open => true,
-            RunState::Ended(outcome) => matches!(outcome, Outcome::Incomplete | Outcome::AwaitingApproval),
+            RunState::Ended(outcome) => is_resumable(outcome),
             RunState::Running(_) | RunState::Unknown(_) => false,
         }
     }

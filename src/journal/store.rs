@@ -56,6 +56,11 @@ impl RunStore {
         Self { place }
     }
 
+    /// No place: runs are not kept.
+    pub fn nowhere() -> Self {
+        Self { place: Place::Nowhere }
+    }
+
     /// Whether a run leaves a log behind.
     pub fn is_kept(&self) -> bool {
         self.place != Place::Nowhere

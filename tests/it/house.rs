@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),
     ("driver", &["engine", "skill", "model", "tools", "journal", "stream", "sandbox", "control", "sys", "redact"]),
+    ("replay", &["engine", "sys", "redact"]),
     ("demo", &["*"]),
     ("cli", &["*"]),
 ];

@@ -31,6 +31,8 @@ mod kills;
 mod plane;
 mod processes;
 mod reaching;
+mod recordings;
+mod replay;
 mod results;
 mod resume;
 mod schemas;

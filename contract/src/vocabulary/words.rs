@@ -179,6 +179,20 @@ pub fn drop_volatile(record: &mut Map<String, Value>) {
     record.retain(|key, _| !VOLATILE_KEYS.contains(&key.as_str()));
 }
 
+/// What kind of difference between a recording and its replay a drift is.
+pub const DRIFT_KINDS: &[Term] = &[
+    term("text", "A prompt, a correction or another text is worded differently."),
+    term("decision", "A call, an argument, a verdict, the order or the outcome is another one."),
+];
+
+/// What `mission replay` says of a recording.
+pub const REPLAY_VERDICTS: &[Term] = &[
+    term("same", "It replays exactly."),
+    term("text", "Something is worded differently; everything decided is the same."),
+    term("decision", "Something is decided differently."),
+    term("broken", "It could not be replayed."),
+];
+
 /// Keys of a line of the log, in their order.
 pub const LOG_ENVELOPE: &[Term] = &[
     term("seq", "Number of the line, from 1."),
@@ -232,7 +246,7 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("note", "In their words."),
     term("spent_at", "When its call was dispatched."),
     term("why_gated", "What a gate is, for whoever opens the file; nobody reads it back."),
-    term("kind", "`gate`: may the call be made; `reconcile`: what became of it."),
+    term("kind", "gate: may the call be made; `reconcile`: what became of it."),
     term("digest", "SHA-256 over the tool, its definition's digest and the canonical arguments."),
     term("key", "The idempotency key of the call that it is about; blank when it was not made."),
     term("index", "The step in which it was proposed."),

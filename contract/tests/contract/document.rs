@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 13] = [
+    let lists: [&[Term]; 15] = [
         all.run_fields,
         all.run_states,
         all.outcomes,
@@ -58,7 +58,10 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.approval_fields,
         all.approval_states,
         all.log_envelope,
+        all.drift_kinds,
+        all.replay_verdicts,
     ];
+    field_names(all.replay_report, &mut names);
     names.extend(lists.into_iter().flatten().map(|term| term.name.to_string()));
     names.extend(all.exit_codes.iter().map(|code| code.code.to_string()));
     for verb in all.verbs {
@@ -186,6 +189,7 @@ fn the_rows_say_what_the_code_says() {
         .chain(vocabulary::EXIT_CLAUSES)
         .chain(vocabulary::RUN_FIELDS)
         .chain(vocabulary::RUN_STATES)
+        .chain(vocabulary::REPLAY_VERDICTS)
     {
         row(term.name, &[term.meaning]);
     }

@@ -130,6 +130,7 @@ fn the_help_is_short_and_says_where_more_is() {
                                      again
           --run-id <ID>              The run that --start-or-resume begins or carries on: run_ and letters or
                                      digits
+          --replay <ID|DIR>          Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
@@ -167,6 +168,7 @@ fn the_help_is_short_and_says_where_more_is() {
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
       conform    Holds a recorded stream to the contract, a line a problem.
+      replay     Runs recordings again and reports drift.
 
     A flag beats its variable, given in brackets. `mission contract` prints every flag, variable and exit code.
     ");

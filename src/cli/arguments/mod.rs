@@ -7,6 +7,7 @@ mod carrying;
 mod later;
 mod limits;
 mod model;
+mod replay;
 mod runs;
 mod stream;
 mod tools;
@@ -20,6 +21,7 @@ pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use replay::{ReplayArguments, ReplayFlags};
 pub use runs::{ExportArguments, FollowArguments, ListArguments, PruneArguments, RunsVerb, ShowArguments, VerifyArguments};
 pub use stream::StreamFlags;
 pub use tools::{ServerFlags, ToolFlags};
@@ -70,6 +72,9 @@ pub struct RunFlags {
     /// What a person said.
     #[command(flatten)]
     pub decision: DecisionFlags,
+    /// Whether a recording.
+    #[command(flatten)]
+    pub replay: ReplayFlags,
 }
 
 impl RunArguments {
@@ -178,6 +183,7 @@ pub fn help(verb: Option<Verb>) -> String {
         Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),
         Some(verb @ Verb::Conform) => of::<ConformArguments>(verb),
+        Some(verb @ Verb::Replay) => of::<ReplayArguments>(verb),
     };
     rendered(command)
 }

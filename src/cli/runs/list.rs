@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use mission_contract::event::Outcome;
 use mission_contract::vocabulary::exit;
 use serde_json::{Map, Value, json};
 
@@ -47,7 +46,7 @@ fn as_text(run: &ListedRun, redactor: &Redactor) -> String {
     let state = match &run.state {
         RunState::Running(_) => "running",
         RunState::Open => "open",
-        RunState::Ended(outcome) => word(*outcome),
+        RunState::Ended(outcome) => outcome.word(),
         RunState::Unknown(_) => "unknown",
     };
     let name = visible::one_line(&run.run_id);
@@ -77,7 +76,7 @@ fn as_json(run: &ListedRun, redactor: &Redactor) -> String {
             ("running", None)
         }
         RunState::Open => ("open", None),
-        RunState::Ended(outcome) => ("finished", Some(word(*outcome))),
+        RunState::Ended(outcome) => ("finished", Some(outcome.word())),
         RunState::Unknown(problem) => {
             put("problem", json!(problem));
             ("unknown", None)
@@ -99,22 +98,11 @@ fn as_json(run: &ListedRun, redactor: &Redactor) -> String {
     format!("{}\n", Value::Object(row))
 }
 
-/// The word that the wire has for an outcome.
-pub(super) fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Answered => "answered",
-        Outcome::AnsweredWithCaveat => "answered_with_caveat",
-        Outcome::AwaitingApproval => "awaiting_approval",
-        Outcome::BudgetExhausted => "budget_exhausted",
-        Outcome::Incomplete => "incomplete",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-    use mission_contract::event::UsageTotal;
+    use mission_contract::event::{Outcome, UsageTotal};
     use mission_contract::vocabulary::{RUN_FIELDS, RUN_STATES};
 
     use super::*;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use mission_contract::vocabulary::exit;
 
-use super::list::word;
 use super::{Runs, number};
 use crate::cli::arguments::PruneArguments;
 use crate::cli::environment::Stated;
@@ -93,7 +92,7 @@ fn say(out: &mut dyn Write, runs: &Runs, line: &str) -> Result<(), CliError> {
 
 fn about(run: &ListedRun) -> String {
     match &run.state {
-        RunState::Ended(outcome) => format!(" ({})", word(*outcome)),
+        RunState::Ended(outcome) => format!(" ({})", outcome.word()),
         _ => String::new(),
     }
 }

@@ -8,7 +8,6 @@ use mission_contract::vocabulary::exit;
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
-use super::list::word;
 use super::timeline::{Moment, Shown, Step, Timeline, Total};
 use super::{Runs, number};
 use crate::cli::arguments::{RunsVerb, ShowArguments};
@@ -215,7 +214,7 @@ fn ended(total: &Total, torn: Option<&str>) -> String {
     let mut text = match &total.ending {
         None => "not ended".to_owned(),
         Some(finished) => {
-            let mut facts = vec![word(finished.outcome).to_owned()];
+            let mut facts = vec![finished.outcome.word().to_owned()];
             facts.extend(finished.reason.as_deref().map(|reason| visible::one_line(reason).into_owned()));
             facts.extend(
                 finished

@@ -121,7 +121,7 @@ impl Run {
     }
 
     /// The log holds the intent of the call in flight.
-    pub(in crate::engine) fn intended(&mut self) {
+    pub fn intended(&mut self) {
         if let Phase::Calling { call, .. } = &mut self.phase {
             call.is_intended = true;
         }
