@@ -32,7 +32,9 @@ pub enum ApprovalError {
         problem: String,
     },
     /// The answer does not fit what is asked.
-    #[error("{id} asks what became of a call: say done (it took effect), retry (it did not; make it again) or abandon; {answer} is none of them")]
+    #[error(
+        "{id} asks what became of a call: say done (it took effect), retry (it did not; make it again) or abandon; {answer} is none of them"
+    )]
     NoSuchAnswer {
         /// The approval.
         id: String,
@@ -97,7 +99,9 @@ pub enum ApprovalError {
         problem: String,
     },
     /// There is no place for a key.
-    #[error("decisions are signed with a key below XDG_STATE_HOME or HOME, and neither is set; set one of them to an absolute path")]
+    #[error(
+        "decisions are signed with a key below XDG_STATE_HOME or HOME, and neither is set; set one of them to an absolute path"
+    )]
     NoPlaceForKey,
     /// Somebody else writes, and does not end.
     #[error("the approvals in {} are being written by another process; try again", folder.display())]

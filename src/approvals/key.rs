@@ -54,7 +54,9 @@ impl Key {
             return Err(refused("it is not a file of yours; remove it, and a new one is made".to_owned()));
         }
         if facts.mode() & 0o077 != 0 {
-            return Err(refused("others may read it: what it signed proves nothing; remove it, and a new one is made".to_owned()));
+            return Err(refused(
+                "others may read it: what it signed proves nothing; remove it, and a new one is made".to_owned(),
+            ));
         }
         let mut key = [0; KEY_BYTES];
         let whole = file.read_exact(&mut key).is_ok() && facts.len() == KEY_BYTES as u64;

@@ -230,7 +230,8 @@ impl Record {
             (_, None) => Standing::Unsigned("it says that it was decided, and not what was said"),
             (state, Some(answer)) => {
                 let Some(key) = key else { return Standing::Unsigned("there is no key here that could have signed it") };
-                let signed = self.signature.as_ref().is_some_and(|signature| key.signed(self.signed(answer).as_bytes(), signature));
+                let signed =
+                    self.signature.as_ref().is_some_and(|signature| key.signed(self.signed(answer).as_bytes(), signature));
                 if !signed {
                     return Standing::Unsigned("its signature is missing or not that of this decision");
                 }

@@ -237,7 +237,8 @@ impl Approvals {
 
 /// `ap_` with letters and digits: a name that leads nowhere else.
 fn is_id(word: &str) -> bool {
-    word.strip_prefix("ap_").is_some_and(|rest| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    word.strip_prefix("ap_")
+        .is_some_and(|rest| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 #[cfg(test)]

@@ -78,8 +78,14 @@ fn an_answer_fits_the_question() {
     };
     insta::assert_snapshot!(no(1, Answer::Approve), @"ID asks what became of a call: say done (it took effect), retry (it did not; make it again) or abandon; approve is none of them");
     insta::assert_snapshot!(no(2, Answer::Done), @"ID asks whether a call may be made: approve or refuse it; done is neither");
-    assert_eq!(approvals.decide(&asked(1).approval_id, Answer::Refuse, "ana", "", &clock()).unwrap().answer, Some(Answer::Abandon));
-    assert_eq!(approvals.decide(&asked(2).approval_id, Answer::Refuse, "ana", "", &clock()).unwrap().answer, Some(Answer::Refuse));
+    assert_eq!(
+        approvals.decide(&asked(1).approval_id, Answer::Refuse, "ana", "", &clock()).unwrap().answer,
+        Some(Answer::Abandon)
+    );
+    assert_eq!(
+        approvals.decide(&asked(2).approval_id, Answer::Refuse, "ana", "", &clock()).unwrap().answer,
+        Some(Answer::Refuse)
+    );
 }
 
 #[test]
@@ -127,7 +133,10 @@ fn an_approval_has_its_time() {
     approvals.propose(until(1, "2020-01-01T00:00:00.000Z"), &clock()).unwrap();
     approvals.propose(until(2, "2999-01-01T00:00:00.000Z"), &clock()).unwrap();
     assert_eq!(approvals.look(&asked(1).approval_id, &clock()).unwrap().1, Standing::Expired);
-    assert!(matches!(approvals.decide(&asked(1).approval_id, Answer::Done, "ana", "", &clock()), Err(ApprovalError::Over { .. })));
+    assert!(matches!(
+        approvals.decide(&asked(1).approval_id, Answer::Done, "ana", "", &clock()),
+        Err(ApprovalError::Over { .. })
+    ));
     approvals.decide(&asked(2).approval_id, Answer::Done, "ana", "", &clock()).unwrap();
 }
 
@@ -149,7 +158,8 @@ fn of_many_at_once_one_decides_and_one_spends() {
         approvals.decide(id, answer, &format!("person {who}"), "", &clock()).is_ok()
     };
     assert_eq!(race(decides), 1);
-    let spends = |approvals: &Approvals, id: &str, who: usize| approvals.spend(id, &spent(&format!("run_{who}")), &clock()).is_ok();
+    let spends =
+        |approvals: &Approvals, id: &str, who: usize| approvals.spend(id, &spent(&format!("run_{who}")), &clock()).is_ok();
     assert_eq!(race(spends), 1);
 }
 
@@ -188,7 +198,11 @@ fn what_is_no_approval_is_named() {
     assert!(approvals.list(&clock()).unwrap().is_empty());
     approvals.propose(asked(1), &clock()).unwrap();
     let folder = approvals.folder().unwrap().to_path_buf();
-    for (id, content) in [("ap_1", "{"), ("ap_2", "{\"approval_id\":\"ap_3\",\"tool\":\"t\",\"arguments\":{},\"state\":\"pending\"}"), ("ap_4", "[]")] {
+    for (id, content) in [
+        ("ap_1", "{"),
+        ("ap_2", "{\"approval_id\":\"ap_3\",\"tool\":\"t\",\"arguments\":{},\"state\":\"pending\"}"),
+        ("ap_4", "[]"),
+    ] {
         std::fs::write(folder.join(format!("{id}.json")), content).unwrap();
         assert!(matches!(approvals.read(id), Err(ApprovalError::Unreadable { .. })), "{id}");
     }

@@ -43,7 +43,9 @@ pub(super) fn asked(flags: &DecisionFlags) -> Result<Option<Asked>, CliError> {
     let (stated, answer) = match (approve, refuse) {
         (Some(stated), None) => (stated, Answer::Approve),
         (None, Some(stated)) => (stated, Answer::Refuse),
-        (Some(_), Some(_)) => return Err(CliError::Refused("--approve and --refuse say two things; give one of them".to_owned())),
+        (Some(_), Some(_)) => {
+            return Err(CliError::Refused("--approve and --refuse say two things; give one of them".to_owned()));
+        }
         (None, None) => {
             return match by.or(note) {
                 Some(stated) => Err(stated.refuse("it goes with --approve or --refuse; give one of them, or leave it out")),
@@ -66,7 +68,11 @@ pub(super) fn decide(asked: &Asked, environment: &Environment, out: &mut dyn Wri
     let answer = record.answer.map_or("nothing", Answer::word);
     let redactor = Redactor::from_environment([])?;
     let by = redactor.text(&record.decided_by).into_owned();
-    let next = if record.run_id.is_empty() { String::new() } else { format!("; carry its run on with mission --resume {}", record.run_id) };
+    let next = if record.run_id.is_empty() {
+        String::new()
+    } else {
+        format!("; carry its run on with mission --resume {}", record.run_id)
+    };
     print(out, &format!("{}: {answer}, says {}{next}\n", record.approval_id, visible::one_line(&by)))
 }
 
@@ -114,7 +120,8 @@ fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn
             Ok((_, standing)) if !arguments.all && !matches!(standing, Standing::Pending | Standing::Unsigned(_)) => {}
             Ok((record, standing)) => {
                 shown = shown.saturating_add(1);
-                let text = if arguments.json { as_json(&record, &standing, &redactor) } else { row(&record, &standing, &redactor) };
+                let text =
+                    if arguments.json { as_json(&record, &standing, &redactor) } else { row(&record, &standing, &redactor) };
                 print(out, &text)?;
             }
             Err(error) => {
@@ -156,10 +163,13 @@ fn show(id: &str, arguments: &ApprovalsArguments, environment: &Environment, out
     field("note", &record.note);
     let id = &record.approval_id;
     if matches!(standing, Standing::Pending | Standing::Unsigned(_)) {
-        field("decide", &match record.kind {
-            Kind::Reconcile => format!("mission approvals answer {id} done|retry|abandon --by WHO"),
-            Kind::Gate => format!("mission approvals approve {id} --by WHO, or refuse"),
-        });
+        field(
+            "decide",
+            &match record.kind {
+                Kind::Reconcile => format!("mission approvals answer {id} done|retry|abandon --by WHO"),
+                Kind::Gate => format!("mission approvals approve {id} --by WHO, or refuse"),
+            },
+        );
     }
     print(out, &text)
 }

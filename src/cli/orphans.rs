@@ -105,10 +105,12 @@ impl Closing {
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(held.tail.ms));
         let (held, tail, taken) = held.into_taken(Default::default(), None);
-        let closed = RunLog::reopen(held, &tail, Arc::clone(&clock), Vec::new()).map_err(|error| error.to_string()).and_then(|log| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
-            runtime.block_on(close(log, taken, &self.run_id, &self.redactor, &clock)).map_err(|error| error.to_string())
-        });
+        let closed =
+            RunLog::reopen(held, &tail, Arc::clone(&clock), Vec::new()).map_err(|error| error.to_string()).and_then(|log| {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
+                runtime.block_on(close(log, taken, &self.run_id, &self.redactor, &clock)).map_err(|error| error.to_string())
+            });
         if let Err(problem) = closed {
             diagnostics::say(&self.redactor, &format!("Run {run_id}, whose process is gone, could not be closed: {problem}."));
         }

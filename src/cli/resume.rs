@@ -64,7 +64,10 @@ impl Held {
             }
             fold.line(line.seq, line.ms, &line.entry).map_err(|error| {
                 let build = env!("CARGO_PKG_VERSION");
-                CliError::Refused(format!("line {} of the log of run {run_id}: {error}; mission {build} cannot carry it on", line.seq))
+                CliError::Refused(format!(
+                    "line {} of the log of run {run_id}: {error}; mission {build} cannot carry it on",
+                    line.seq
+                ))
             })?;
         }
         let tail = reader.into_tail().map_err(|error| CliError::Refused(error.to_string()))?;
@@ -211,7 +214,9 @@ pub(super) fn waiting(held: &Held, approvals: &Approvals) -> Result<Waiting, Cli
         Err(error) => return Err(CliError::Refused(error.to_string())),
     };
     match standing {
-        Standing::Spent(answer, by) if by == spent => Ok(Waiting { decision: Some(decision(&record, answer)), ..Waiting::default() }),
+        Standing::Spent(answer, by) if by == spent => {
+            Ok(Waiting { decision: Some(decision(&record, answer)), ..Waiting::default() })
+        }
         Standing::Decided(answer) => {
             let decision = Some(decision(&record, answer));
             Ok(Waiting { decision, spend: Some((id, spent)), observed: None })
@@ -273,7 +278,8 @@ fn agrees(place: &str, given: Option<&str>, recorded: &str) -> Result<(), CliErr
 /// What the command line says of the model is what the run began with.
 fn same_model(flags: &ModelFlags, held: &Held) -> Result<(), CliError> {
     let spec = held.spec();
-    let word = |place, value: &Option<String>| Stated::flag(place, value.as_deref()).map(|stated| stated.value.trim().to_lowercase());
+    let word =
+        |place, value: &Option<String>| Stated::flag(place, value.as_deref()).map(|stated| stated.value.trim().to_lowercase());
     agrees("--provider", word("--provider", &flags.provider).as_deref(), &spec.provider)?;
     let protocol = if spec.protocol == Protocol::Native { "native" } else { "json" };
     agrees("--protocol", word("--protocol", &flags.protocol).as_deref(), protocol)?;
@@ -324,7 +330,8 @@ fn same_servers(
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         )));
     }
-    let redactor = Redactor::from_environment(Servers { requests: given.clone(), client_name: String::new(), timeout }.secrets())?;
+    let redactor =
+        Redactor::from_environment(Servers { requests: given.clone(), client_name: String::new(), timeout }.secrets())?;
     let mut requests = Vec::new();
     for server in &spec.servers {
         let position = given.iter().position(|request| request.name == server.name && (typed || server.masked));
@@ -395,10 +402,17 @@ fn recorded_server(server: &ServerSpec, timeout: Duration, environment: &Environ
     let reach = match &server.url {
         None => Reach::Stdio { argv: server.argv.clone(), passes: server.passes.clone() },
         Some(url) => {
-            let address = Address::parse(url)
-                .map_err(|problem| CliError::Refused(format!("the address of the tool server {} in the log: {problem}", server.name)))?;
+            let address = Address::parse(url).map_err(|problem| {
+                CliError::Refused(format!("the address of the tool server {} in the log: {problem}", server.name))
+            })?;
             Reach::Http { address, token: None }
         }
     };
-    Ok(ServerRequest { name: server.name.clone(), reach, optional: server.optional, timeout, call_limit: Duration::from_secs(crate::limits::MCP_CALL_SECONDS) })
+    Ok(ServerRequest {
+        name: server.name.clone(),
+        reach,
+        optional: server.optional,
+        timeout,
+        call_limit: Duration::from_secs(crate::limits::MCP_CALL_SECONDS),
+    })
 }

@@ -15,8 +15,8 @@ use super::arguments::RunArguments;
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
-use super::resume::{self, Held, Waiting};
 use super::orphans::{self, Closer};
+use super::resume::{self, Held, Waiting};
 use super::{approvals, retell, sinks};
 use crate::approvals::{Approvals, Kind, Record};
 use crate::driver::{self, Beginning, Ended, Gates, Opening, Parts};
@@ -118,14 +118,17 @@ impl Carry {
         let typed = Stated::flag("--resume", flags.resume.as_deref());
         if flags.start_or_resume {
             if typed.is_some() {
-                let sentence = "--start-or-resume and --resume say two things; give --start-or-resume with --run-id, or --resume alone";
+                let sentence =
+                    "--start-or-resume and --resume say two things; give --start-or-resume with --run-id, or --resume alone";
                 return Err(CliError::Refused(sentence.to_owned()));
             }
             let stated = run_id.ok_or_else(|| {
                 CliError::Refused("--start-or-resume needs to know which run; name it with --run-id run_NAME".to_owned())
             })?;
             if !is_run_id(stated.value.trim()) {
-                return Err(stated.refuse("that is no run id; give `run_` with up to 32 letters and digits, and as many again behind a hyphen"));
+                return Err(stated.refuse(
+                    "that is no run id; give `run_` with up to 32 letters and digits, and as many again behind a hyphen",
+                ));
             }
             return Ok(Carry::Either(stated.value.trim().to_owned()));
         }
@@ -295,7 +298,9 @@ fn gates(approvals: Approvals, objective: String, run_id: String, redactor: &Arc
             index: request.index,
             ..Record::default()
         };
-        approvals.propose(record, &SystemClock::start()).map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
+        approvals
+            .propose(record, &SystemClock::start())
+            .map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
     })
 }
 

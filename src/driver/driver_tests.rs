@@ -110,7 +110,11 @@ async fn run_before(
         grace: Duration::from_secs(60),
         gates: Box::new(|_| Ok(())),
     };
-    let ended = drive(Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() }, parts).await;
+    let ended = drive(
+        Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() },
+        parts,
+    )
+    .await;
     let log = std::fs::read(&path).unwrap();
     let kinds = log.split_inclusive(|byte| *byte == b'\n').map(|line| parse_line(line).unwrap().entry.kind()).collect();
     Told { ended, records: records.iter().collect(), kinds }

@@ -14,9 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, MissionFinished, Notice, Outcome};
-use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Observed, Reply, ReplyEnd,
-};
+use mission_contract::log::{CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Observed, Reply, ReplyEnd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -283,7 +281,8 @@ impl Driver {
             }
             Effect::OpenGate(request) => {
                 if let Err(detail) = (self.gates)(&request) {
-                    let mut notice = Event::Notice(Notice { code: "approval_unrecorded".to_owned(), detail, ..Notice::default() });
+                    let mut notice =
+                        Event::Notice(Notice { code: "approval_unrecorded".to_owned(), detail, ..Notice::default() });
                     self.redactor.event(&mut notice);
                     self.log.record(ms, notice, None);
                 }

@@ -27,7 +27,13 @@ pub enum CloseError {
 ///
 /// # Errors
 /// When it cannot be taken up, or not be written.
-pub async fn close(mut log: RunLog, taken: Taken, by: &str, redactor: &Redactor, clock: &Arc<dyn Clock>) -> Result<(), CloseError> {
+pub async fn close(
+    mut log: RunLog,
+    taken: Taken,
+    by: &str,
+    redactor: &Redactor,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), CloseError> {
     let mut engine = taken.folded.run;
     let ms = clock.monotonic_ms();
     let write = |log: &mut RunLog, effect| match effect {

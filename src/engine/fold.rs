@@ -86,7 +86,8 @@ impl Fold {
     /// The run at the end of its log.
     pub fn finish(self) -> Folded {
         let Fold { run, due, ending } = self;
-        let is_end = |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::MissionFinished(_)));
+        let is_end =
+            |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::MissionFinished(_)));
         let is_told = run.outcome().is_some() && !due.iter().any(is_end);
         // The end of a stretch that nobody was told of did not happen, when the run is to go on.
         let goes_on = run.outcome().is_none_or(is_resumable);

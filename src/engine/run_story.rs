@@ -155,7 +155,9 @@ impl Story {
                 said
             }
             Effect::CancelCall => "cancel the call".to_owned(),
-            Effect::OpenGate(gate) => format!("gate {} {} {}", gate.approval_id, gate.intent.tool, Value::from(gate.intent.arguments)),
+            Effect::OpenGate(gate) => {
+                format!("gate {} {} {}", gate.approval_id, gate.intent.tool, Value::from(gate.intent.arguments))
+            }
             Effect::ListAgain => "list again".to_owned(),
             Effect::Finish(ending) => format!("finish {ending:?}"),
         }

@@ -141,7 +141,11 @@ pub const EFFECT_UNKNOWN: &str = "The call did not come to its end: whether it t
 
 /// A person says that a call took effect.
 pub fn confirmed(by: &str, note: Option<&str>) -> String {
-    format!("The call was interrupted before its result came back; {} has confirmed that it took effect.{}", quote(by), noted(note))
+    format!(
+        "The call was interrupted before its result came back; {} has confirmed that it took effect.{}",
+        quote(by),
+        noted(note)
+    )
 }
 
 /// A person gives a call up.

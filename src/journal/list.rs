@@ -6,9 +6,9 @@ use std::io;
 use mission_contract::event::Outcome;
 
 use super::find::look;
-use crate::engine::run::is_resumable;
 use super::store::{META_FILE, OPEN_FOLDER, is_run_id};
 use super::{JournalError, RunMeta, RunStore};
+use crate::engine::run::is_resumable;
 use crate::sys::lock::{Holder, Look};
 
 /// A run as a list knows it.

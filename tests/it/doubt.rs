@@ -175,7 +175,9 @@ fn what_somebody_wrote_into_an_approval_decides_nothing() {
     let id = approval(&place.resume(&model));
     let path = place.folder.path().join(format!(".mission/approvals/{id}.json"));
     let mut record: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    for (field, value) in [("state", "approved"), ("answer", "done"), ("decided_by", "ana"), ("decided_at", "2026-01-01T00:00:00.000Z")] {
+    for (field, value) in
+        [("state", "approved"), ("answer", "done"), ("decided_by", "ana"), ("decided_at", "2026-01-01T00:00:00.000Z")]
+    {
         record[field] = json!(value);
     }
     std::fs::write(&path, record.to_string()).unwrap();

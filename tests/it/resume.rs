@@ -25,7 +25,12 @@ fn kill(live: Live) -> Finished {
 
 /// The texts of the messages of a request.
 fn messages(request: &Value) -> Vec<String> {
-    request["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+    request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// A run that was killed while its model was asked for the third time: a call and a rejected reply are behind it.
@@ -123,7 +128,11 @@ fn what_the_command_line_repeats_must_agree() {
     let folder = tempfile::tempdir().unwrap();
     killed(folder.path(), &server, "json");
     let run = only_run(folder.path());
-    let skill = crate::support::run::write(folder.path(), "SKILL.md", "---\nname: other\ndescription: d\nallowed_tools: [mcp.add]\n---\nWork.\n");
+    let skill = crate::support::run::write(
+        folder.path(),
+        "SKILL.md",
+        "---\nname: other\ndescription: d\nallowed_tools: [mcp.add]\n---\nWork.\n",
+    );
     let model = Model::says([answer("Five.")]);
     let base = model.base_url();
     let line = |words: &[&str]| Mission::resume(&run).env("LOCAL_API_BASE", &base).args(words).directory(folder.path());
@@ -147,7 +156,18 @@ fn what_the_command_line_repeats_must_agree() {
     }
     // What agrees is fine.
     let command = format!("mcp={server}");
-    let same = ["--mission", "add two and three", "--protocol", "json", "--provider", "local", "--model", "scripted", "--mcp-stdio", &command];
+    let same = [
+        "--mission",
+        "add two and three",
+        "--protocol",
+        "json",
+        "--provider",
+        "local",
+        "--model",
+        "scripted",
+        "--mcp-stdio",
+        &command,
+    ];
     line(&same).run().exits(0).ends("answered");
     line(&[]).run().refused_beside(&["answered"]);
 }
@@ -161,7 +181,11 @@ fn only_a_run_can_be_resumed() {
         Mission::resume(run).directory(folder.path()).run().refused_beside(&[]);
     }
     Mission::resume("run_x").env("MISSION_RUNS", "none").directory(folder.path()).run().refused_beside(&["MISSION_RUNS"]);
-    Mission::verb(["--mission", "x"]).env("MISSION_RESUME", "run_missing").directory(folder.path()).run().refused_beside(&["run_missing"]);
+    Mission::verb(["--mission", "x"])
+        .env("MISSION_RESUME", "run_missing")
+        .directory(folder.path())
+        .run()
+        .refused_beside(&["run_missing"]);
 }
 
 #[test]
@@ -253,7 +277,9 @@ fn a_scripted_model_goes_on_in_its_script() {
         {"answer": "Both are known now."},
     ]});
     let script = crate::support::run::write(folder.path(), "script.json", &script.to_string());
-    let scripted = |mission: Mission| mission.args(["--provider", "scripted", "--script", script.to_str().unwrap()]).directory(folder.path());
+    let scripted = |mission: Mission| {
+        mission.args(["--provider", "scripted", "--script", script.to_str().unwrap()]).directory(folder.path())
+    };
     let live = scripted(Mission::objective("add").mcp_stdio("mcp", &server)).spawn();
     live.wait_for("the second call", |record| record["event"] == "tool_call" && record["tool"] == "mcp.hang");
     live.signal(Signal::SIGTERM);
@@ -267,7 +293,10 @@ fn a_scripted_model_goes_on_in_its_script() {
 fn one_command_begins_a_run_carries_it_on_and_tells_it_again() {
     let folder = tempfile::tempdir().unwrap();
     let line = |model: &Model| {
-        Mission::objective("how many lamps?").args(["--start-or-resume", "--run-id", "run_lamps-1"]).model(model).directory(folder.path())
+        Mission::objective("how many lamps?")
+            .args(["--start-or-resume", "--run-id", "run_lamps-1"])
+            .model(model)
+            .directory(folder.path())
     };
     let model = Model::says([Turn::Stall]);
     let live = line(&model).spawn();

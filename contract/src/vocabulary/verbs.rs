@@ -61,11 +61,6 @@ pub const VERBS: &[Verb] = &[
         ],
         ..verb("runs", Landed, "Lists, shows, follows, exports and prunes runs.")
     },
-    verb("verify", Landed, "Checks the logs of runs, line by line."),
-    verb("replay", Landed, "Runs recordings again and reports drift."),
-    verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
-    verb("contract", Landed, "Prints this vocabulary and the limits."),
-    verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
     Verb {
         words: &[
             word("list", "Those that wait for a person; with --all the others too."),
@@ -76,6 +71,11 @@ pub const VERBS: &[Verb] = &[
         ],
         ..verb("approvals", Landed, "Lists, shows and decides what waits for a person.")
     },
+    verb("verify", Landed, "Checks the logs of runs, line by line."),
+    verb("replay", Landed, "Runs recordings again and reports drift."),
+    verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
+    verb("contract", Landed, "Prints this vocabulary and the limits."),
+    verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
     verb("doctor", Later, "Says what this host can enforce."),
 ];
 

@@ -252,7 +252,10 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("index", "The step in which it was proposed."),
     term("expires_at", "Until when it can be decided and spent; absent for ever."),
     term("answer", "What was said: `approve`, `refuse`, `done`, `retry` or `abandon`."),
-    term("signature", "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note]."),
+    term(
+        "signature",
+        "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note].",
+    ),
     term("spent_by", "The run and the key of the call that acted upon it."),
 ];
 

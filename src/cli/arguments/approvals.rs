@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-/// Deciding beside a run, as seed 2's callers do it.
+/// Deciding beside a run, as seed 2's callers do it. `mission approvals` is what the help names.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Approvals")]
+#[command(next_help_heading = "Run")]
 pub struct DecisionFlags {
-    /// Approve this, and exit; see also mission approvals
+    /// Approve this, and exit (or: mission approvals)
     #[arg(long, value_name = "ID")]
     pub approve: Option<String>,
     /// Refuse this, and exit

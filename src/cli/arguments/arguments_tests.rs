@@ -100,13 +100,9 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 
 #[test]
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
-    let arguments =
-        run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev"]).unwrap();
+    let arguments = run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
-    assert_eq!(
-        wishes,
-        [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--swarm", Some(""))]
-    );
+    assert_eq!(wishes, [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--swarm", Some(""))]);
 }
 
 #[test]
@@ -125,11 +121,13 @@ fn the_help_is_short_and_says_where_more_is() {
           --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
           --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
           --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
-          --resume <ID>              Carry this run on; what it was asked stands in its log [MISSION_RESUME]
-          --start-or-resume          Begin the run that --run-id names, or carry it on; one that is over is told
-                                     again
-          --run-id <ID>              The run that --start-or-resume begins or carries on: run_ and letters or
-                                     digits
+          --resume <ID>              Carry this run on, as its log has it [MISSION_RESUME]
+          --start-or-resume          Begin the run that --run-id names, or carry it on
+          --run-id <ID>              The run of --start-or-resume, `run_NAME`
+          --approve <ID>             Approve this, and exit (or: mission approvals)
+          --refuse <ID>              Refuse this, and exit
+          --decided-by <WHO>         Who approves or refuses
+          --note <TEXT>              In their words
           --replay <ID|DIR>          Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
 
     Model:
@@ -150,8 +148,7 @@ fn the_help_is_short_and_says_where_more_is() {
                                         30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
-          --trust-annotations <NAME>    Believe this server that a tool of its may be called twice; again for each
-                                        further one
+          --trust-annotations <NAME>    Believe this server which of its tools may be called twice
           --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
                                         [MISSION_SKILL]
 
@@ -164,11 +161,12 @@ fn the_help_is_short_and_says_where_more_is() {
       demo       Carries out a mission with a scripted model and a tool server of its own.
       tools      Lists the tools that servers offer.
       runs       Lists, shows, follows, exports and prunes runs.
+      approvals  Lists, shows and decides what waits for a person.
       verify     Checks the logs of runs, line by line.
+      replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
       conform    Holds a recorded stream to the contract, a line a problem.
-      replay     Runs recordings again and reports drift.
 
     A flag beats its variable, given in brackets. `mission contract` prints every flag, variable and exit code.
     ");

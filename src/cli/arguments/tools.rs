@@ -9,7 +9,7 @@ pub struct ToolFlags {
     /// The servers.
     #[command(flatten)]
     pub servers: ServerFlags,
-    /// Believe this server that a tool of its may be called twice; again for each further one
+    /// Believe this server which of its tools may be called twice
     #[arg(long, value_name = "NAME")]
     pub trust_annotations: Vec<String>,
     /// SKILL.md or its folder: only the tools it names, in its order [MISSION_SKILL]

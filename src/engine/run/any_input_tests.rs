@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mission_contract::event::Event;
-use mission_contract::log::{Decision, CallEnd, CallResult, Entry, Leg, Reply, ReplyCall, ReplyEnd, Role, Timer, Writer};
+use mission_contract::log::{CallEnd, CallResult, Decision, Entry, Leg, Reply, ReplyCall, ReplyEnd, Role, Timer, Writer};
 use mission_contract::spec::Protocol;
 use proptest::prelude::*;
 use serde_json::json;

@@ -130,8 +130,15 @@ impl Run {
         let (name, server) = (definition.name.clone(), definition.server.clone());
         let idempotent = self.is_idempotent(definition);
         let digest = call_digest(&tool, &offered.digest, &canonical);
-        let intent =
-            Intent { tool: tool.clone(), server, arguments, digest, key: String::new(), definition: offered.digest.clone(), idempotent };
+        let intent = Intent {
+            tool: tool.clone(),
+            server,
+            arguments,
+            digest,
+            key: String::new(),
+            definition: offered.digest.clone(),
+            idempotent,
+        };
         let proposed = Proposed { name: tool, ..proposed };
         let call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
         if let Some(call) = self.doubted(call) {

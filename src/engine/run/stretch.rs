@@ -163,9 +163,7 @@ impl Run {
             at => at,
         };
         match at {
-            Phase::Gated(gated) => {
-                Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() })
-            }
+            Phase::Gated(gated) => Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() }),
             Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => {
                 Some(Awaited { approval_id: approval_id(&self.open.run_id, *ordinal), key: call.intent.key.clone() })
             }

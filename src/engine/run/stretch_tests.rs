@@ -55,7 +55,11 @@ fn what_is_stated_again_goes_further_and_what_is_not_stays() {
     story.says(ADD);
     story.returns("6");
     let Some(Event::MissionFinished(finished)) = story.events.last() else { panic!("{:?}", story.names()) };
-    assert_eq!((finished.outcome, finished.steps, finished.max_steps), (Outcome::BudgetExhausted, 2, 3), "the step that was interrupted counts as begun");
+    assert_eq!(
+        (finished.outcome, finished.steps, finished.max_steps),
+        (Outcome::BudgetExhausted, 2, 3),
+        "the step that was interrupted counts as begun"
+    );
 }
 
 #[test]
