@@ -94,7 +94,7 @@ impl Closing {
             return true;
         }
         drop(held);
-        let held = match Held::take(&self.store, run_id) {
+        let held = match Held::of(&self.store, run_id) {
             Ok(held) => held,
             // Somebody was quicker, or its log is damaged: whoever takes it up is told.
             Err(_) => return false,

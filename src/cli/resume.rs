@@ -40,7 +40,18 @@ impl Held {
     ///
     /// # Errors
     /// When there is no such run, somebody else holds it, or its log is damaged or not one of this build.
-    pub(super) fn take(store: &RunStore, run_id: &str) -> Result<Self, CliError> {
+    pub(super) fn take(store: &RunStore, stated: &Stated) -> Result<Self, CliError> {
+        Self::of(store, stated.value.trim()).map_err(|error| match error {
+            CliError::Refused(sentence) => CliError::Refused(format!("{}: {sentence}", stated.place)),
+            error => error,
+        })
+    }
+
+    /// The same for a run that nobody named.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn of(store: &RunStore, run_id: &str) -> Result<Self, CliError> {
         let held = store.hold(run_id)?;
         let mut reader = held.reader().map_err(|error| CliError::Refused(error.to_string()))?;
         let mut fold = Fold::default();

@@ -62,8 +62,8 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
     let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);
     let held = match &carry {
         Carry::Begin => None,
-        Carry::Resume(run_id) => Some(Held::take(&store, run_id)?),
-        Carry::Either(run_id) if store.holds(run_id)? => Some(Held::take(&store, run_id)?),
+        Carry::Resume(stated) => Some(Held::take(&store, stated)?),
+        Carry::Either(stated) if store.holds(stated.value.trim())? => Some(Held::take(&store, stated)?),
         Carry::Either(_) => None,
     };
     let (configuration, stretch) = match (held, carry) {
@@ -106,9 +106,9 @@ enum Carry {
     /// A new one.
     Begin,
     /// One that is there.
-    Resume(String),
+    Resume(Stated),
     /// One that may be there.
-    Either(String),
+    Either(Stated),
 }
 
 impl Carry {
@@ -130,13 +130,13 @@ impl Carry {
                     "that is no run id; give `run_` with up to 32 letters and digits, and as many again behind a hyphen",
                 ));
             }
-            return Ok(Carry::Either(stated.value.trim().to_owned()));
+            return Ok(Carry::Either(stated));
         }
         if let Some(stated) = run_id {
             return Err(stated.refuse("a run id is only given with --start-or-resume; leave it out for a new one"));
         }
         Ok(match typed.or_else(|| Stated::variable(environment, "MISSION_RESUME")) {
-            Some(stated) => Carry::Resume(stated.value.trim().to_owned()),
+            Some(stated) => Carry::Resume(stated),
             None => Carry::Begin,
         })
     }
@@ -144,7 +144,7 @@ impl Carry {
     fn run_id(self) -> Option<String> {
         match self {
             Carry::Begin => None,
-            Carry::Resume(run_id) | Carry::Either(run_id) => Some(run_id),
+            Carry::Resume(stated) | Carry::Either(stated) => Some(stated.value.trim().to_owned()),
         }
     }
 }

@@ -84,10 +84,11 @@ fn a_list_says_how_each_run_stands_and_reads_no_log() {
     assert!(empty.stdout.starts_with("no runs in "), "{empty}");
     assert!(!folder.path().join(".mission").exists(), "looking makes nothing");
     let first = answered(folder.path(), &format!("how many {SECRET}?"));
-    let open = id(&killed(folder.path()));
     let model = Model::says([Turn::Stall]);
     let (live, running) = waiting(folder.path(), &model);
     let running = id(&running);
+    // The last one: whoever starts after it closes it.
+    let open = id(&killed(folder.path()));
     // What stands in the logs is nothing to a list.
     let log = folder.path().join(".mission/runs").join(&first).join("log.ndjson");
     std::fs::set_permissions(&log, PermissionsExt::from_mode(0o000)).unwrap();
@@ -405,10 +406,11 @@ fn a_reader_that_goes_away_ends_following_and_nothing_else() {
 fn only_what_has_ended_is_pruned_and_what_stays_is_told_why() {
     let folder = tempfile::tempdir().unwrap();
     let ended: Vec<String> = (0..3).map(|number| answered(folder.path(), &format!("number {number}"))).collect();
-    let open = id(&killed(folder.path()));
     let model = Model::says([Turn::Stall]);
     let (live, running) = waiting(folder.path(), &model);
     let running = id(&running);
+    // The last one: whoever starts after it closes it.
+    let open = id(&killed(folder.path()));
     let store = folder.path().join(".mission/runs");
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("meta.json"), "{}").unwrap();
