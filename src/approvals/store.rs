@@ -16,6 +16,9 @@ const STATE_FOLDER: &str = ".mission";
 /// Its lock.
 const LOCK_FILE: &str = "lock";
 
+/// An approval as its file has it and what it comes to, or why it cannot be read.
+pub type Looked = Result<(Record, Standing), ApprovalError>;
+
 /// Where approvals are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approvals {
@@ -99,7 +102,7 @@ impl Approvals {
     ///
     /// # Errors
     /// When there is none, or it or the key cannot be read.
-    pub fn look(&self, id: &str, clock: &dyn Clock) -> Result<(Record, Standing), ApprovalError> {
+    pub fn look(&self, id: &str, clock: &dyn Clock) -> Looked {
         let record = self.read(id)?;
         let standing = record.standing(self.key()?.as_ref(), &rfc3339(clock.utc()));
         Ok((record, standing))
@@ -109,7 +112,7 @@ impl Approvals {
     ///
     /// # Errors
     /// When the folder or the key cannot be read.
-    pub fn list(&self, clock: &dyn Clock) -> Result<Vec<Result<(Record, Standing), ApprovalError>>, ApprovalError> {
+    pub fn list(&self, clock: &dyn Clock) -> Result<Vec<Looked>, ApprovalError> {
         let folder = self.folder()?;
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,

@@ -154,7 +154,7 @@ fn of_many_at_once_one_decides_and_one_spends() {
         })
     };
     let decides = |approvals: &Approvals, id: &str, who: usize| {
-        let answer = if who % 2 == 0 { Answer::Done } else { Answer::Retry };
+        let answer = if who.is_multiple_of(2) { Answer::Done } else { Answer::Retry };
         approvals.decide(id, answer, &format!("person {who}"), "", &clock()).is_ok()
     };
     assert_eq!(race(decides), 1);

@@ -82,7 +82,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             (None, _) => {
                 let waiting = resume::waiting(&held, &approvals)?;
                 let resumed = resume::resolve(arguments, environment, &held, waiting.decision.as_ref())?;
-                (resumed.configuration, Stretch::Later { held: Box::new(held), changed: resumed.changed, waiting })
+                (resumed.configuration, Stretch::Later(Box::new(Later { held, changed: resumed.changed, waiting })))
             }
         },
     };
@@ -154,7 +154,14 @@ enum Stretch {
     /// The first one, of a run with a certain id or any.
     First { run_id: Option<String> },
     /// A later one.
-    Later { held: Box<Held>, changed: BTreeMap<String, Value>, waiting: Waiting },
+    Later(Box<Later>),
+}
+
+/// A run that is taken up.
+struct Later {
+    held: Held,
+    changed: BTreeMap<String, Value>,
+    waiting: Waiting,
 }
 
 impl Stretch {
@@ -162,7 +169,7 @@ impl Stretch {
     fn ms(&self) -> u64 {
         match self {
             Stretch::First { .. } => 0,
-            Stretch::Later { held, .. } => held.tail.ms,
+            Stretch::Later(later) => later.held.tail.ms,
         }
     }
 }
@@ -235,7 +242,8 @@ async fn mission(
                 };
                 (Beginning::Fresh(Box::new(open)), leg, log)
             }
-            Stretch::Later { held, changed, waiting } => {
+            Stretch::Later(later) => {
+                let Later { held, changed, waiting } = *later;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 observed.extend(waiting.observed);
                 if let Some((id, spent)) = &waiting.spend {

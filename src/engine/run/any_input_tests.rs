@@ -118,7 +118,12 @@ fn tell(story: &mut Story, what: Happens) {
         Happens::Other(2) => Entry::Timer(Timer::default()),
         Happens::Other(3) => Entry::Decision(Decision {
             approval_id: story.run.awaits().map(|awaited| awaited.approval_id).unwrap_or_default(),
-            answer: ["done", "retry", "abandon"][story.events.len() % 3].to_owned(),
+            answer: match story.events.len() % 3 {
+                0 => "done",
+                1 => "retry",
+                _ => "abandon",
+            }
+            .to_owned(),
             ..Decision::default()
         }),
         Happens::Other(4) => Entry::Ask(Default::default()),
@@ -151,7 +156,8 @@ proptest! {
         let names = story.names();
         stretches.push(names.len());
         for stretch in stretches.windows(2) {
-            let names = &names[stretch[0]..stretch[1]];
+            let [from, to] = stretch else { unreachable!() };
+            let names = names.get(*from..*to).unwrap();
             if let Some(at) = names.iter().position(|name| *name == "mission_finished") {
                 prop_assert_eq!(at + 1, names.len(), "{:?}", names);
             }
