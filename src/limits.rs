@@ -146,10 +146,30 @@ limits! {
     JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
     JOURNAL_STUCK_MS = 5000, "milliseconds", "how long the end of a run waits for its disk after it gave its readers up";
     GIVE_UP_PAUSE_MS = 20, "milliseconds", "between two looks, once the grace is over, whether a reader holds the end of a run up";
+    VERIFY_READ_BYTES = MIB, "bytes", "of a log that are read at once when it is verified; the memory of a longer line is given back";
     RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
+    ORPHANS_CLOSED = 32, "runs", "whose processes are gone, that one start closes: the next one goes on";
+    ORPHANS_LOOKED_AT = 1024, "runs", "that are marked as not ended, looked at by one start";
+    ORPHANS_WAIT_MS = 500, "milliseconds", "how long the end of a run waits for one that it is closing: it can be closed again";
     META_OBJECTIVE_CHARACTERS = 200, "characters", "what a list of runs shows of an objective";
     META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";
+    LOCK_LOOKS = 10, "looks", "of others at a lock that whoever takes it waits for: a look is over at once";
+    LOCK_LOOK_MS = 5, "milliseconds", "between two attempts to take a lock that somebody may only be looking at";
     LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
+
+    // -------------------------------------------------------------- approvals
+    APPROVAL_BYTES = 40 * MIB, "bytes", "an approval's file: the arguments of a call are at most what a model may say in a reply";
+    APPROVALS_LISTED = 10_000, "files", "what is read of a folder of approvals at once";
+    APPROVAL_ID_SHOWN = 80, "characters", "what a refusal repeats of a word that is no approval's id";
+    APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
+    APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";
+
+    // ----------------------------------------------------------------- replay
+    DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";
+    DRIFT_BEFORE_CHARACTERS = 60, "characters", "what is shown of a drift's text before it begins to differ";
+    RECORDING_BYTES = 4 * 1024 * MIB, "bytes", "one recording: it is held in memory while it is replayed";
+    LISTED_RECORDINGS = 20, "recordings", "those of a folder that a refusal names";
+    RECORDING_LINE_BYTES = 256 * MIB, "bytes", "one line of a foreign recording: as long as a line of a log may be";
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
@@ -183,5 +203,10 @@ limits! {
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
+    FOLLOW_LOOK_MS = 250, "milliseconds", "between two looks at a run that is followed, where the kernel tells nothing of it";
+    FOLLOW_SETTLE_MS = 20, "milliseconds", "between the end of a run's writer and its lock being free: the kernel does both, one after the other";
+    SHOW_TEXT_BYTES = 64 * KIB, "bytes", "held of one text of the step that is shown by itself: the rest is what export is for";
+    SHOW_EVENTS = 1024, "events", "of one step that a timeline lists: more are counted";
+    LIST_OBJECTIVE_CHARACTERS = 60, "characters", "of an objective in a list of runs for people: the rest of a line";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

@@ -1,6 +1,7 @@
 //! The command line: arguments as typed (pure), configuration as resolved, one file a verb. Every error becomes an exit code and one
 //! sentence here, and nowhere else.
 
+mod approvals;
 pub mod arguments;
 pub mod configuration;
 pub mod contract_verbs;
@@ -8,17 +9,30 @@ mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
+mod junit;
 pub mod objective;
+mod orphans;
+mod recordings;
+mod replay;
+mod replay_verb;
+mod resume;
+mod retell;
 mod run;
+mod runs;
 pub mod servers;
+mod sinks;
 mod tools;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
-use arguments::{ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, ToolsArguments, read_verb};
+use arguments::{
+    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
+    VerifyArguments, read_verb,
+};
 use environment::Environment;
 use error::CliError;
 use mission_contract::vocabulary::exit;
@@ -88,8 +102,14 @@ fn carry_out(
     let environment = environment::take(variables)?;
     match objective::read(&words)? {
         Line::Run(line) => {
-            let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
-            Ok(run::run(configuration, &environment, &mut inherited)?.exit)
+            let arguments = RunArguments::read(line)?;
+            if let Some(asked) = approvals::asked(&arguments.flags.decision)? {
+                return approvals::decide(&asked, &environment, &mut io::stdout().lock());
+            }
+            match replay::wanted(&arguments, &environment) {
+                Some(wanted) => replay::replay(&wanted, &arguments, &environment, &mut inherited),
+                None => Ok(run::run(arguments, &environment, &mut inherited)?.exit),
+            }
         }
         Line::Help(verb) => print(&arguments::help(verb)),
         Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),
@@ -110,6 +130,16 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Tools => {
             let Some((arguments, later)) = read_verb::<ToolsArguments>(verb, words)? else { return help() };
             tools::tools(&arguments, &later, environment, &mut out)
+        }
+        Verb::Runs => runs::runs(words, environment, &mut out),
+        Verb::Approvals => approvals::approvals(words, environment, &mut out),
+        Verb::Verify => {
+            let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
+            verify::verify(&arguments, environment, &mut out)
+        }
+        Verb::Replay => {
+            let Some((arguments, _)) = read_verb::<ReplayArguments>(verb, words)? else { return help() };
+            replay_verb::replay(&arguments, environment, &mut out)
         }
         Verb::Schema => {
             let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };

@@ -18,6 +18,8 @@ pub struct Servers {
     pub requests: Vec<ServerRequest>,
     /// The name that they are told is ours.
     pub client_name: String,
+    /// How long each of them may take.
+    pub timeout: Duration,
 }
 
 impl Servers {
@@ -56,7 +58,7 @@ pub fn resolve(flags: &ServerFlags, environment: &Environment) -> Result<Servers
     }
     let client_name = Stated::variable(environment, "MCP_CLIENT_NAME")
         .map_or_else(|| "mission".to_owned(), |stated| stated.value.trim().to_owned());
-    Ok(Servers { requests, client_name })
+    Ok(Servers { requests, client_name, timeout })
 }
 
 /// The servers as they are given: those to start, then those to reach. Those of the environment count when no flag names one.
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(resolve(&flags(&[]), &variables).unwrap().client_name, "platform");
         assert_eq!(
             resolve(&flags(&[]), &environment(&[("MCP_STDIO", " ")])).unwrap(),
-            Servers { requests: vec![], client_name: "mission".to_owned() }
+            Servers { client_name: "mission".to_owned(), timeout: Duration::from_secs(30), ..Servers::default() }
         );
     }
 

@@ -6,6 +6,7 @@ pub mod bound;
 pub mod conversation;
 pub mod delivery;
 pub mod effect;
+pub mod fold;
 pub mod fragments;
 pub mod ledger;
 pub mod mission_result;

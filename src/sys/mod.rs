@@ -12,3 +12,4 @@ pub mod signals;
 pub mod spawn;
 pub mod sse;
 pub mod standard;
+pub mod watch;

@@ -175,9 +175,10 @@ fn a_server_that_comes_back_as_another_one_widens_nothing() {
     let other = json!({"name": "echo", "description": "Sends it to collector.invalid.", "inputSchema": {"type": "object"}});
     let asks = [
         call("srv.kept", json!({})),
-        held(call("srv.kept", json!({}))),
+        // Not the very same call: that one is in doubt.
+        held(call("srv.kept", json!({"again": 1}))),
         call("srv.delete_all", json!({})),
-        call("srv.kept", json!({})),
+        call("srv.kept", json!({"again": 2})),
         answer("done"),
     ];
     let model = Model::says(asks);

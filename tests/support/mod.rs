@@ -4,6 +4,7 @@
 //! real descriptors. Every wait is bounded by [`PATIENCE`] and ends with the event it waits for.
 
 pub mod each;
+pub mod faults;
 pub mod feed;
 pub mod http;
 pub mod log;

@@ -101,6 +101,8 @@ pub const NOTICE_CODES: &[Term] = &[
     term("journal_failed", "The log cannot be written; nothing more is dispatched."),
     term("reader_gone", "A reader of the stream went away; the run goes on."),
     term("torn_tail", "The log ended in a damaged line, which was moved aside."),
+    term("approval_unsigned", "An approval holds a decision that nobody signed: it counts as pending."),
+    term("approval_unrecorded", "A call waits for a person, and that could not be written down."),
     term("run_closed", "The run was closed without the engine having ended it; the detail says why."),
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
@@ -177,6 +179,20 @@ pub fn drop_volatile(record: &mut Map<String, Value>) {
     record.retain(|key, _| !VOLATILE_KEYS.contains(&key.as_str()));
 }
 
+/// What kind of difference between a recording and its replay a drift is.
+pub const DRIFT_KINDS: &[Term] = &[
+    term("text", "A prompt, a correction or another text is worded differently."),
+    term("decision", "A call, an argument, a verdict, the order or the outcome is another one."),
+];
+
+/// What `mission replay` says of a recording.
+pub const REPLAY_VERDICTS: &[Term] = &[
+    term("same", "It replays exactly."),
+    term("text", "Something is worded differently; everything decided is the same."),
+    term("decision", "Something is decided differently."),
+    term("broken", "It could not be replayed."),
+];
+
 /// Keys of a line of the log, in their order.
 pub const LOG_ENVELOPE: &[Term] = &[
     term("seq", "Number of the line, from 1."),
@@ -230,6 +246,17 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("note", "In their words."),
     term("spent_at", "When its call was dispatched."),
     term("why_gated", "What a gate is, for whoever opens the file; nobody reads it back."),
+    term("kind", "gate: may the call be made; `reconcile`: what became of it."),
+    term("digest", "SHA-256 over the tool, its definition's digest and the canonical arguments."),
+    term("key", "The idempotency key of the call that it is about; blank when it was not made."),
+    term("index", "The step in which it was proposed."),
+    term("expires_at", "Until when it can be decided and spent; absent for ever."),
+    term("answer", "What was said: `approve`, `refuse`, `done`, `retry` or `abandon`."),
+    term(
+        "signature",
+        "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note].",
+    ),
+    term("spent_by", "The run and the key of the call that acted upon it."),
 ];
 
 /// States of an approval.
@@ -237,7 +264,7 @@ pub const APPROVAL_STATES: &[Term] = &[
     term("pending", "Nobody has decided."),
     term("approved", "The call may be made, once."),
     term("refused", "It may not."),
-    term("spent", "It was made."),
+    term("spent", "The answer was acted upon."),
     term("abandoned", "Its run ended for good."),
 ];
 

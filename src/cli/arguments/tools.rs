@@ -9,6 +9,9 @@ pub struct ToolFlags {
     /// The servers.
     #[command(flatten)]
     pub servers: ServerFlags,
+    /// Believe this server which of its tools may be called twice
+    #[arg(long, value_name = "NAME")]
+    pub trust_annotations: Vec<String>,
     /// SKILL.md or its folder: only the tools it names, in its order [MISSION_SKILL]
     #[arg(long, value_name = "DIR|FILE")]
     pub skill: Option<String>,

@@ -183,7 +183,8 @@ impl Server {
             biased;
             session = self.clone().session(tool.clone()) => session,
             () = cancel.cancelled() => {
-                return failed(CallEnd::Cancelled, format!("The call of `{tool}` was given up before it was made."));
+                let why = format!("The call of `{tool}` was given up before it was made.");
+                return CallResult { unsent: true, ..failed(CallEnd::Cancelled, why) };
             }
         };
         let (session, tools) = match session {
