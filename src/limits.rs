@@ -55,6 +55,8 @@ limits! {
     MCP_LINE_BYTES = 32 * MIB, "bytes", "one line of a tool server: past it the call fails, naming size and cap";
     MCP_LINE_SKIPPED_BYTES = 256 * MIB, "bytes", "what is skipped of one endless line before its server is ended";
     MCP_OVERLONG_MS = 100, "milliseconds", "how long the end of a line over the cap is awaited, to name its true size";
+    MCP_STUCK_LINE_MS = 2_000, "milliseconds", "silence in the middle of a line over the cap, after which what was asked since fails too";
+    MCP_LAST_ANSWERS_MS = 1_000, "milliseconds", "how long the answers of a server that reads no more are still read";
     MCP_READ_BYTES = 64 * KIB, "bytes", "read from a server at once: what a pipe holds";
     MCP_QUEUE_MESSAGES = 256, "messages", "written to a server and not yet read by it: a server that stopped reading is called no more";
     MCP_EVENT_QUEUE = 1024, "events", "reports of the servers that were not yet read: past it one is dropped, never waited for";
@@ -71,6 +73,34 @@ limits! {
     MCP_CALL_SECONDS = 3_600, "seconds", "one call in all, whatever progress it reports";
     MCP_CANCEL_MS = 20, "milliseconds", "how long handing a cancellation to a server's pipe may take";
     MCP_STALE_MS = 50, "milliseconds", "changes of a server's list that come this close are one";
+    MCP_LIST_BYTES = 64 * MIB, "bytes", "the definitions of one server in all";
+    MCP_LIST_RETRIES = 2, "retries", "of a page of a list that could not be had for a moment: listing is only reading";
+    MCP_PROGRESS_REPORTS = 10_000, "reports", "of one call's progress that count as signs of life: past it only the answer does";
+    MCP_PROBES = 3, "probes", "of one server's era when it is busy: whatever it says the last time holds";
+    MCP_TOKEN_BYTES = 16 * KIB, "bytes", "a bearer token: what servers take as a header";
+    MCP_SESSION_ID_BYTES = KIB, "bytes", "the name of a session, and of an event: longer ones are not sent back";
+    MCP_SESSIONS_REMEMBERED = 8, "sessions", "of one server that are kept out of its own words: one that loses more in a row is given no new one";
+    MCP_REDIRECTS = 3, "redirects", "followed for one request, each within the same origin";
+    MCP_HTTP_CONNECT_SECONDS = 10, "seconds", "until a connection to a tool server stands";
+    MCP_CONNECT_RETRIES = 2, "retries", "of a connection that was refused: nothing had been sent";
+    MCP_RETRY_MS = 100, "milliseconds", "before the first retry of what may be tried again; four times as long before each further one";
+    MCP_RETRY_AFTER_SECONDS = 30, "seconds", "that a server's Retry-After may ask for: a longer one is cut to it";
+    MCP_KEEP_SECONDS = 4, "seconds", "an unused connection to a tool server is kept: common servers hang up after 5";
+    MCP_KEEPALIVE_SECONDS = 30, "seconds", "of silence before a connection is asked whether its other end is there";
+    MCP_POSTS = 32, "messages", "to one server that are under way at once";
+    MCP_TELL_SECONDS = 30, "seconds", "for a server to take a message that needs no answer";
+    MCP_LATE_MS = 10_000, "milliseconds", "how long the answer to a call that was given up is still listened for, where the protocol allows it";
+    MCP_FAREWELL_MS = 500, "milliseconds", "for what was said last to reach a server, and again for giving its session back";
+    MCP_ERROR_BODY_BYTES = 64 * KIB, "bytes", "what is read of a body that is no answer";
+    MCP_ERROR_BODY_MS = 2_000, "milliseconds", "for that to come";
+    MCP_DRAIN_MS = 20, "milliseconds", "for the rest of a stream that has said what it was to say, so that its connection can be used again";
+    MCP_STREAM_EVENTS = 100_000, "events", "in place of one answer";
+    MCP_STREAM_BYTES = 256 * MIB, "bytes", "in place of one answer, over all its connections";
+    MCP_RESUMES = 5, "times", "one broken answer is picked up again";
+    MCP_RESUME_MS = 500, "milliseconds", "before a broken stream is picked up, unless the server says how long";
+    MCP_RETRY_SECONDS_MOST = 30, "seconds", "that a server may ask to be waited for before its stream is picked up";
+    MCP_LISTENS = 5, "times", "a stream of changes that ends at once is opened again: past it the list is read again at boundaries";
+    MCP_STEADY_SECONDS = 30, "seconds", "after which a stream of changes did not end at once";
     MCP_RESTARTS = 3, "restarts", "of a dead server in a row, no call of it having ended in between";
     MCP_RESTART_MS = 100, "milliseconds", "before the first restart of a dead server; four times as long before each further one";
     MCP_SAMPLE_BYTES = 200, "bytes", "what is quoted of what a server wrote";
@@ -116,10 +146,30 @@ limits! {
     JOURNAL_WRITE_BYTES = MIB, "bytes", "lines that are written with one call: a larger line is written at once";
     JOURNAL_STUCK_MS = 5000, "milliseconds", "how long the end of a run waits for its disk after it gave its readers up";
     GIVE_UP_PAUSE_MS = 20, "milliseconds", "between two looks, once the grace is over, whether a reader holds the end of a run up";
+    VERIFY_READ_BYTES = MIB, "bytes", "of a log that are read at once when it is verified; the memory of a longer line is given back";
     RUN_ID_ATTEMPTS = 16, "attempts", "new run ids that are tried when one is taken: the random part has 32 bits";
+    ORPHANS_CLOSED = 32, "runs", "whose processes are gone, that one start closes: the next one goes on";
+    ORPHANS_LOOKED_AT = 1024, "runs", "that are marked as not ended, looked at by one start";
+    ORPHANS_WAIT_MS = 500, "milliseconds", "how long the end of a run waits for one that it is closing: it can be closed again";
     META_OBJECTIVE_CHARACTERS = 200, "characters", "what a list of runs shows of an objective";
     META_BYTES = 64 * KIB, "bytes", "what is read of a meta.json: ours are far smaller";
+    LOCK_LOOKS = 10, "looks", "of others at a lock that whoever takes it waits for: a look is over at once";
+    LOCK_LOOK_MS = 5, "milliseconds", "between two attempts to take a lock that somebody may only be looking at";
     LOCK_FILE_BYTES = 4 * KIB, "bytes", "what is read of a lock file to name its holder";
+
+    // -------------------------------------------------------------- approvals
+    APPROVAL_BYTES = 40 * MIB, "bytes", "an approval's file: the arguments of a call are at most what a model may say in a reply";
+    APPROVALS_LISTED = 10_000, "files", "what is read of a folder of approvals at once";
+    APPROVAL_ID_SHOWN = 80, "characters", "what a refusal repeats of a word that is no approval's id";
+    APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
+    APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";
+
+    // ----------------------------------------------------------------- replay
+    DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";
+    DRIFT_BEFORE_CHARACTERS = 60, "characters", "what is shown of a drift's text before it begins to differ";
+    RECORDING_BYTES = 4 * 1024 * MIB, "bytes", "one recording: it is held in memory while it is replayed";
+    LISTED_RECORDINGS = 20, "recordings", "those of a folder that a refusal names";
+    RECORDING_LINE_BYTES = 256 * MIB, "bytes", "one line of a foreign recording: as long as a line of a log may be";
 
     // ----------------------------------------------------------------- stream
     CONSOLE_QUEUE_RECORDS = 1024, "records", "what the console may be behind before it drops: it never blocks a run";
@@ -161,5 +211,10 @@ limits! {
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
     REDACT_FILE_BYTES = 64 * KIB, "bytes", "values of --redact-file, all files together: more than a thousand, and a moment to look for them";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
+    FOLLOW_LOOK_MS = 250, "milliseconds", "between two looks at a run that is followed, where the kernel tells nothing of it";
+    FOLLOW_SETTLE_MS = 20, "milliseconds", "between the end of a run's writer and its lock being free: the kernel does both, one after the other";
+    SHOW_TEXT_BYTES = 64 * KIB, "bytes", "held of one text of the step that is shown by itself: the rest is what export is for";
+    SHOW_EVENTS = 1024, "events", "of one step that a timeline lists: more are counted";
+    LIST_OBJECTIVE_CHARACTERS = 60, "characters", "of an objective in a list of runs for people: the rest of a line";
     OBJECTIVE_BYTES = 256 * KIB, "bytes", "an objective: it all stands in the prompt";
 }

@@ -27,6 +27,13 @@ pub fn key(run_id: &str, epoch: u64, ordinal: u64) -> Digest {
     joined(&[run_id, &epoch.to_string(), &ordinal.to_string()])
 }
 
+/// The approval that decides about an intent: `ap_` and the first 16 digits of the SHA-256 over run id, ordinal and the word
+/// `approval`, a newline between. It is the same however often the run is taken up.
+pub fn approval_id(run_id: &str, ordinal: u64) -> String {
+    let digest = joined(&[run_id, &ordinal.to_string(), "approval"]);
+    format!("ap_{}", digest.get(..16).unwrap_or_default())
+}
+
 /// Digest of a tool's definition: SHA-256 over its canonical JSON (server, name, description, schemas, annotations).
 pub fn definition_digest(definition: &ToolDefinition) -> Digest {
     let value = serde_json::to_value(definition).unwrap_or_default();
@@ -46,7 +53,14 @@ fn joined(parts: &[&str]) -> Digest {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]).filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    for byte in bytes {
+        for half in [byte >> 4, byte & 0x0f] {
+            text.push(DIGITS.get(usize::from(half)).copied().unwrap_or_default());
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -115,6 +115,9 @@ impl fmt::Display for LineProblem {
             LineProblem::UnknownKind { kind } => {
                 write!(formatter, "the line is of the kind `{kind}`, which this build does not know; a newer one wrote it")
             }
+            LineProblem::SeqJumps { expected, found } if found < expected => {
+                write!(formatter, "line {expected} belongs here and `seq` is {found}: a line was put in, or moved")
+            }
             LineProblem::SeqJumps { expected, found } => {
                 write!(formatter, "line {expected} is missing: `seq` is {found} here")
             }
@@ -130,6 +133,8 @@ impl fmt::Display for LineProblem {
 
 impl std::error::Error for LineProblem {}
 
+/// How every line begins.
+pub const LINE_START: &[u8] = b"{\"seq\":";
 /// What stands between an entry and its sum.
 const BEFORE_SUM: &[u8] = b",\"sum\":\"";
 /// What stands behind the sum.
@@ -240,6 +245,18 @@ fn split_sum(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (rest, sum) = rest.split_at_checked(rest.len().checked_sub(SUM_DIGITS)?)?;
     let summed = rest.strip_suffix(BEFORE_SUM)?;
     Some((summed, sum))
+}
+
+/// Whether a line, damaged or not, was written to its end: a sum stands in it and something follows, or its last bytes are those
+/// of a sum. A line that was cut is not; one whose bytes were changed in one place is.
+pub fn reaches_its_end(line: &[u8]) -> bool {
+    let ends = line.ends_with(b"\n");
+    let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+    let digits = bytes.strip_suffix(AFTER_SUM).map(|rest| rest.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count());
+    let announced = line.windows(BEFORE_SUM.len()).rposition(|window| window == BEFORE_SUM);
+    let whole = BEFORE_SUM.len().saturating_add(SUM_DIGITS).saturating_add(AFTER_SUM.len());
+    (ends && digits.is_some_and(|digits| digits >= SUM_DIGITS))
+        || announced.is_some_and(|start| ends || line.len() > start.saturating_add(whole))
 }
 
 struct LineSeed<'p> {
@@ -433,6 +450,30 @@ struct Of {
     seq: u64,
 }
 
+/// The `result` line whose text a record repeats; nothing when it holds all of its own.
+///
+/// # Errors
+/// When it is no record.
+pub fn points_at(record: &RawValue) -> Result<Option<u64>, PutBackProblem> {
+    Ok(pointer_in(record.get())?.map(|(seq, _)| seq))
+}
+
+/// The line that `output` points to, and the text of that pointer.
+fn pointer_in(line: &str) -> Result<Option<(u64, &str)>, PutBackProblem> {
+    if !line.contains("\"$of\"") {
+        return Ok(None);
+    }
+    let malformed = |error: serde_json::Error| PutBackProblem::Malformed { detail: error.to_string() };
+    let pointing: Pointing<'_> = serde_json::from_str(line).map_err(malformed)?;
+    let output = match pointing.output {
+        Some(output) if output.get().starts_with('{') => output.get(),
+        // The word stands in somebody's arguments or texts.
+        _ => return Ok(None),
+    };
+    let Of { seq } = serde_json::from_str(output).map_err(malformed)?;
+    Ok(Some((seq, output)))
+}
+
 /// The wire line of a record, byte for byte and without its newline: where `output` points to a `result` of the log, the
 /// text of that line stands in it again.
 ///
@@ -440,17 +481,7 @@ struct Of {
 /// When `text_of` does not know the line, or the record is none.
 pub fn put_back(record: &RawValue, text_of: impl Fn(u64) -> Option<Arc<str>>) -> Result<String, PutBackProblem> {
     let line = record.get();
-    if !line.contains("\"$of\"") {
-        return Ok(line.to_string());
-    }
-    let malformed = |error: serde_json::Error| PutBackProblem::Malformed { detail: error.to_string() };
-    let pointing: Pointing<'_> = serde_json::from_str(line).map_err(malformed)?;
-    let output = match pointing.output {
-        Some(output) if output.get().starts_with('{') => output.get(),
-        // The word stands in somebody's arguments or texts.
-        _ => return Ok(line.to_string()),
-    };
-    let Of { seq } = serde_json::from_str(output).map_err(malformed)?;
+    let Some((seq, output)) = pointer_in(line)? else { return Ok(line.to_string()) };
     let text = text_of(seq).ok_or(PutBackProblem::NoText { seq })?;
     // `output` borrows from `line`: the distance between them is where it stands.
     let start = output.as_ptr().addr().saturating_sub(line.as_ptr().addr());
@@ -458,7 +489,7 @@ pub fn put_back(record: &RawValue, text_of: impl Fn(u64) -> Option<Arc<str>>) ->
     let (Some(before), Some(after)) = (line.get(..start), line.get(end..)) else {
         return Err(PutBackProblem::Malformed { detail: "its output lies outside of it".to_string() });
     };
-    let quoted = serde_json::to_string(&*text).map_err(malformed)?;
+    let quoted = serde_json::to_string(&*text).map_err(|error| PutBackProblem::Malformed { detail: error.to_string() })?;
     Ok([before, quoted.as_str(), after].concat())
 }
 

@@ -10,18 +10,19 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::vocabulary::{self, EVENTS, Field, Kind, LOG_KINDS, Shape};
-use crate::{event, log};
+use crate::{event, log, replay};
 
 /// The dialect that every schema names.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Every schema by its name: one an event, and `stream` (any event), `control` (any word of the control channel),
-/// `log-line`.
+/// `log-line`, `replay-report`.
 pub fn all() -> BTreeMap<&'static str, Value> {
     let mut schemas: BTreeMap<&'static str, Value> = EVENTS.iter().map(|shape| (shape.name, event(shape))).collect();
     schemas.insert("stream", stream());
     schemas.insert("control", control());
     schemas.insert("log-line", log_line());
+    schemas.insert("replay-report", replay_report());
     schemas
 }
 
@@ -31,6 +32,7 @@ pub fn one(name: &str) -> Option<Value> {
         "stream" => Some(stream()),
         "control" => Some(control()),
         "log-line" => Some(log_line()),
+        "replay-report" => Some(replay_report()),
         name => vocabulary::event(name).map(event),
     }
 }
@@ -253,6 +255,16 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Records { fields } => json!({ "type": "array", "items": object_of(fields) }),
         Kind::Any => json!(true),
     }
+}
+
+fn replay_report() -> Value {
+    let mut schema = of::<replay::ReplayReport>();
+    narrow(&mut schema, vocabulary::REPLAY_REPORT);
+    if let Value::Object(members) = &mut schema {
+        members.insert("$schema".into(), json!(DIALECT));
+        members.insert("title".into(), json!("replay-report"));
+    }
+    schema
 }
 
 fn log_line() -> Value {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::sha256_hex;
 use crate::event::SkillRef;
 
 /// Everything a resume or a replay needs to know about what was asked.
@@ -38,6 +39,12 @@ pub struct Spec {
     /// The allowed tools in manifest order, resolved to their full names. Absent without a skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
+    /// Servers whose word about their tools counts (`--trust-annotations`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted: Vec<String>,
+    /// True when approvals are not kept (`MISSION_APPROVALS=none`): a call that waits for a person has no id then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approvals_off: bool,
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
@@ -101,6 +108,13 @@ pub struct PromptText {
     pub text: String,
     /// SHA-256 of its bytes, in hex.
     pub digest: String,
+}
+
+impl PromptText {
+    /// A text with its digest.
+    pub fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
+    }
 }
 
 /// An earlier turn of a conversation.

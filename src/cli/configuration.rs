@@ -1,11 +1,12 @@
 //! The configuration of a run: what the flags and the variables mean together, and the files that they name.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use mission_contract::spec::{Limits, Protocol, Sampling};
 
-use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments};
+use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
 use super::files;
@@ -23,8 +24,8 @@ pub struct RunConfiguration {
     pub protocol: Protocol,
     /// Sampling values; what is absent is not sent.
     pub sampling: Sampling,
-    /// Who is asked; holds credentials.
-    pub model: ModelPlan,
+    /// Who is asked; holds credentials. Nobody, where a run that is taken up needs no model.
+    pub model: Option<ModelPlan>,
     /// Whether replies are streamed.
     pub stream: bool,
     /// How far it may go.
@@ -33,6 +34,8 @@ pub struct RunConfiguration {
     pub skill: Option<Manifest>,
     /// The tool servers, and what they are told about us.
     pub servers: Servers,
+    /// Servers whose word about their tools counts.
+    pub trusted: Vec<String>,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
     pub events: Option<Stated>,
     /// Whether outputs and arguments of tools are redacted too.
@@ -54,7 +57,7 @@ pub struct RunConfiguration {
 /// Whatever is refused at the door and can be told without opening something.
 pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<RunConfiguration, CliError> {
     let RunArguments { objective, flags, later } = arguments;
-    refuse_later(&later, &flags.tools.servers.mcp_stdio, environment)?;
+    refuse_later(&later, environment)?;
     let objective = check_objective(objective)?;
     let protocol = protocol(&flags.model, environment)?;
     let sampling = sampling(&flags.model)?;
@@ -70,22 +73,40 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         objective,
         protocol,
         sampling,
-        model: model(&flags.model, environment)?,
+        model: Some(model(&flags.model, environment)?),
         stream,
         limits,
         skill,
+        trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         servers,
-        events: Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS"),
+        events: events(&flags.streams, environment),
         redact_evidence: flags.streams.redact_evidence,
-        runs: Stated::variable(environment, "MISSION_RUNS"),
+        runs: runs(environment),
         grace,
         profile: "safe",
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     })
 }
 
+/// Where the records go.
+pub(super) fn events(flags: &StreamFlags, environment: &Environment) -> Option<Stated> {
+    Stated::either("--events", flags.events.as_deref(), environment, "MISSION_EVENTS")
+}
+
+/// Where runs are kept.
+pub(super) fn runs(environment: &Environment) -> Option<Stated> {
+    Stated::variable(environment, "MISSION_RUNS")
+}
+
 /// Refuses what was asked for and has not landed, flags first.
-pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Environment) -> Result<(), CliError> {
+pub(super) fn refuse_later(later: &[Asked], environment: &Environment) -> Result<(), CliError> {
+    refuse_flags(later)?;
+    let beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
+    environment::refuse_later(environment, &beaten)
+}
+
+/// Refuses flags that were typed and have not landed.
+pub(super) fn refuse_flags(later: &[Asked]) -> Result<(), CliError> {
     for asked in later {
         let Some(wish) = asked.wish() else { continue };
         let flag = asked.flag;
@@ -102,15 +123,10 @@ pub(super) fn refuse_later(later: &[Asked], stdio: &[String], environment: &Envi
             CliError::value(what, wish, format!("that is no such word; {leave}"))
         });
     }
-    let mut beaten: Vec<&str> = later.iter().filter_map(|asked| asked.flag.env).collect();
-    if !stdio.is_empty() {
-        // A server that is typed replaces those of the environment.
-        beaten.extend(["MCP_URL", "MCP_TOKEN"]);
-    }
-    environment::refuse_later(environment, &beaten)
+    Ok(())
 }
 
-fn check_objective(objective: Option<String>) -> Result<String, CliError> {
+pub(super) fn check_objective(objective: Option<String>) -> Result<String, CliError> {
     let objective = objective.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
         CliError::Objective(
             "there is no objective; say what is to be done: mission --mission \"TEXT\" (see mission --help)".to_owned(),
@@ -126,7 +142,7 @@ fn check_objective(objective: Option<String>) -> Result<String, CliError> {
     Ok(objective)
 }
 
-fn protocol(flags: &ModelFlags, environment: &Environment) -> Result<Protocol, CliError> {
+pub(super) fn protocol(flags: &ModelFlags, environment: &Environment) -> Result<Protocol, CliError> {
     let Some(stated) = Stated::either("--protocol", flags.protocol.as_deref(), environment, "MISSION_PROTOCOL") else {
         return Ok(Protocol::Json);
     };
@@ -137,7 +153,7 @@ fn protocol(flags: &ModelFlags, environment: &Environment) -> Result<Protocol, C
     }
 }
 
-fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
+pub(super) fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
     let number = |place, value: &Option<String>| {
         Stated::flag(place, value.as_deref())
             .map(|stated| {
@@ -157,7 +173,7 @@ fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
     })
 }
 
-fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
+pub(super) fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
     let steps = Stated::flag("--mission-steps", flags.mission_steps.as_deref());
     let steps = steps.map(|stated| {
         stated
@@ -171,7 +187,20 @@ fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
     Ok(Limits { steps, ..Limits::default() })
 }
 
-fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
+/// The servers that are believed: each of them is one of the run's.
+fn trusted(names: &[String], servers: &Servers) -> Result<Vec<String>, CliError> {
+    let names = names.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect::<BTreeSet<_>>();
+    let known: Vec<&str> = servers.requests.iter().map(|request| request.name.as_str()).collect();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(names.into_iter().collect()),
+        Some(name) => {
+            let there = if known.is_empty() { "none is given".to_owned() } else { format!("there are {}", known.join(", ")) };
+            Err(CliError::value("--trust-annotations", name, format!("no server has that name; {there}")))
+        }
+    }
+}
+
+pub(super) fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
     let Some(stated) = Stated::flag("--grace", flags.grace.as_deref()) else {
         return Ok(Duration::from_secs(limits::GRACE_SECONDS));
     };
@@ -182,7 +211,7 @@ fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
         .ok_or_else(|| stated.refuse(format!("that is no time between 0 and {} seconds", limits::GRACE_SECONDS_MOST)))
 }
 
-fn model(flags: &ModelFlags, environment: &Environment) -> Result<ModelPlan, CliError> {
+pub(super) fn model(flags: &ModelFlags, environment: &Environment) -> Result<ModelPlan, CliError> {
     let provider = Stated::either("--provider", flags.provider.as_deref(), environment, "MISSION_PROVIDER");
     if let Some(stated) = provider.as_ref().filter(|stated| stated.place == "MISSION_PROVIDER") {
         // The model's room knows the flag and seed 2's name; ours is told apart here.

@@ -7,8 +7,8 @@ use super::arguments::{DemoArguments, RunArguments};
 use super::environment::Environment;
 use super::error::CliError;
 use super::objective::{self, Line};
+use super::run;
 use super::run::Exit;
-use super::{configuration, run};
 use crate::demo::{OBJECTIVE, SCRIPT, SERVER_WORD, SKILL};
 use crate::sys::descriptors::{Inherited, Target, parse_output};
 use crate::sys::files::{self, Durability};
@@ -51,7 +51,7 @@ pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mu
     let Line::Run(line) = objective::read(&words)? else {
         return Err(CliError::Failed("the demo's own command line asks for no run".to_owned()));
     };
-    let configuration = configuration::resolve(RunArguments::read(line)?, &environment)?;
+    let arguments_of_run = RunArguments::read(line)?;
     let quiet =
         arguments.events.as_deref().is_some_and(|events| matches!(parse_output("--events", events), Ok(Target::Standard)));
     let say = |sentence: &str| {
@@ -63,7 +63,7 @@ pub fn demo(arguments: &DemoArguments, environment: &Environment, inherited: &mu
     say(&format!(
         "This demo asks no real model: the model is scripted (it plays {script}). The tool server, the calls, the skill and the log are real,\nand the answer is made of what the calls return.\n"
     ));
-    let done = run::run(configuration, &environment, inherited)?;
+    let done = run::run(arguments_of_run, &environment, inherited)?;
     if let Some(run) = &done.folder {
         say(&format!("\nThe run lies in {}: log.ndjson holds every word of it.", run.display()));
     }

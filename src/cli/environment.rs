@@ -143,7 +143,6 @@ mod tests {
             }
         }
         insta::assert_snapshot!(refuse_later(&environment(&[("MISSION_GATE_WAIT", "10")]), &[]).unwrap_err(), @"MISSION_GATE_WAIT is not supported by this build yet; unset it, or set it to 300");
-        insta::assert_snapshot!(refuse_later(&environment(&[("MCP_TOKEN", "hunter2")]), &[]).unwrap_err(), @"MCP_TOKEN is not supported by this build yet; unset it");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use mission_contract::vocabulary::exit;
 
 use super::contract_verbs::ContractVerbError;
-use crate::journal::JournalError;
+use crate::journal::{JournalError, ReadError};
 use crate::model::settings::ModelError;
 use crate::redact::RedactError;
 use crate::skill::SkillError;
@@ -113,6 +113,9 @@ pub enum CliError {
     /// The log could not be written.
     #[error("{0}")]
     Journal(String),
+    /// A log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// What a verb had to say could not be written.
     #[error("the output could not be written: {0}")]
     Output(#[source] io::Error),
@@ -155,7 +158,7 @@ impl CliError {
         match self {
             CliError::Contract(error) => error.exit_code(),
             CliError::Model(error) if error.is_servers() => exit::FAILED,
-            CliError::Failed(_) | CliError::Output(_) => exit::FAILED,
+            CliError::Failed(_) | CliError::Output(_) | CliError::Read(_) => exit::FAILED,
             CliError::Held(_) => exit::HELD,
             CliError::Journal(_) => exit::JOURNAL_FAILED,
             _ => exit::REFUSED,

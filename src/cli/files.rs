@@ -63,11 +63,11 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// A file that cannot be read, or that is none of values: a refusal never repeats one.
-pub fn read_values(paths: &[String]) -> Result<Vec<(String, String)>, CliError> {
+pub fn read_values(place: &str, paths: &[String]) -> Result<Vec<(String, String)>, CliError> {
     let mut values = Vec::new();
     let mut left = limits::REDACT_FILE_BYTES;
     for path in paths {
-        let problem = |problem: String| CliError::File { place: REDACT_FILE.to_owned(), file: quoted(path), problem };
+        let problem = |problem: String| CliError::File { place: place.to_owned(), file: quoted(path), problem };
         let mut bytes = Vec::new();
         open_regular(Path::new(path))
             .and_then(|file| file.take(left.saturating_add(1)).read_to_end(&mut bytes))
@@ -92,15 +92,15 @@ pub fn read_values(paths: &[String]) -> Result<Vec<(String, String)>, CliError> 
                 )));
             }
             if !value.is_empty() {
-                values.push((REDACT_FILE.trim_start_matches('-').to_owned(), value.to_owned()));
+                values.push((OF_FILE.to_owned(), value.to_owned()));
             }
         }
     }
     Ok(values)
 }
 
-/// The flag that names such a file, and with it what stands in place of a value.
-const REDACT_FILE: &str = "--redact-file";
+/// The name that stands in place of such a value.
+const OF_FILE: &str = "redact-file";
 
 /// Looks for a configuration: that of the working directory, else that of the user. No key of it has landed, so one that is
 /// there holds none. Seed 2's file is read once a key of it has.
@@ -192,7 +192,7 @@ mod tests {
     fn values(paths: &[&Path]) -> Result<Vec<String>, String> {
         let named: Vec<String> = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
         let folder = paths.first().unwrap().parent().unwrap().to_str().unwrap();
-        let values = read_values(&named).map_err(|error| error.to_string().replace(folder, "…"))?;
+        let values = read_values("--redact-file", &named).map_err(|error| error.to_string().replace(folder, "…"))?;
         assert!(values.iter().all(|(name, _)| name == "redact-file"));
         Ok(values.into_iter().map(|(_, value)| value).collect())
     }
@@ -204,7 +204,7 @@ mod tests {
         fs::write(path("one"), "\u{feff}first-value\r\n\n  second value \n").unwrap();
         fs::write(path("two"), "third-value").unwrap();
         assert_eq!(values(&[&path("one"), &path("two")]).unwrap(), ["first-value", "second value", "third-value"]);
-        assert!(read_values(&[]).unwrap().is_empty());
+        assert!(read_values("--redact-file", &[]).unwrap().is_empty());
     }
 
     #[test]

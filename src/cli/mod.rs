@@ -1,6 +1,7 @@
 //! The command line: arguments as typed (pure), configuration as resolved, one file a verb. Every error becomes an exit code and one
 //! sentence here, and nowhere else.
 
+mod approvals;
 pub mod arguments;
 pub mod configuration;
 pub mod contract_verbs;
@@ -8,19 +9,30 @@ mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
+mod hiding;
+mod junit;
 pub mod objective;
+mod orphans;
+mod recordings;
+mod replay;
+mod replay_verb;
+mod resume;
+mod retell;
 mod run;
+mod runs;
 pub mod servers;
+mod sinks;
 mod tools;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, RunArguments, SchemaArguments, StreamFlags, ToolsArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
+    VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -28,7 +40,6 @@ use mission_contract::vocabulary::exit;
 use objective::{Line, Verb};
 use run::Exit;
 
-use crate::redact::{RedactError, Redactor};
 use crate::stream::diagnostics;
 use crate::sys::descriptors::Inherited;
 use crate::sys::signals;
@@ -61,29 +72,9 @@ pub fn main(
     }
 }
 
-/// The redactor of this process, once the command line has said what is to be hidden.
-static REDACTOR: OnceLock<Arc<Redactor>> = OnceLock::new();
-
-/// The redactor of this process; before the command line has been read, that of its environment alone.
-fn redactor() -> Result<Arc<Redactor>, RedactError> {
-    match REDACTOR.get() {
-        Some(redactor) => Ok(Arc::clone(redactor)),
-        None => Ok(Arc::new(Redactor::from_environment([])?)),
-    }
-}
-
-/// Takes up what a run is to hide, before anything else is said about it.
-fn hide(flags: &StreamFlags) -> Result<(), CliError> {
-    let given = files::read_values(&flags.redact_file)?;
-    let redactor = Redactor::from_environment(given)?.with_evidence(flags.redact_evidence);
-    // A process carries out one command line.
-    let _ = REDACTOR.set(Arc::new(redactor));
-    Ok(())
-}
-
 /// One redacted sentence on stderr.
 fn say(sentence: &str) {
-    match redactor() {
+    match hiding::redactor() {
         Ok(redactor) => diagnostics::say(&redactor, sentence),
         // What cannot be redacted is not said.
         Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
@@ -112,13 +103,21 @@ fn carry_out(
     match objective::read(&words)? {
         Line::Run(line) => {
             let arguments = RunArguments::read(line)?;
-            hide(&arguments.flags.streams)?;
-            let configuration = configuration::resolve(arguments, &environment)?;
-            Ok(run::run(configuration, &environment, &mut inherited)?.exit)
+            hiding::take_up(Some(&arguments.flags.streams), &environment)?;
+            if let Some(asked) = approvals::asked(&arguments.flags.decision)? {
+                return approvals::decide(&asked, &environment, &mut io::stdout().lock());
+            }
+            match replay::wanted(&arguments, &environment) {
+                Some(wanted) => replay::replay(&wanted, &arguments, &environment, &mut inherited),
+                None => Ok(run::run(arguments, &environment, &mut inherited)?.exit),
+            }
         }
         Line::Help(verb) => print(&arguments::help(verb)),
         Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),
-        Line::Verb { verb, words } => carry_out_verb(verb, &words, &environment, &mut inherited),
+        Line::Verb { verb, words } => {
+            hiding::take_up(None, &environment)?;
+            carry_out_verb(verb, &words, &environment, &mut inherited)
+        }
     }
 }
 
@@ -135,6 +134,16 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Tools => {
             let Some((arguments, later)) = read_verb::<ToolsArguments>(verb, words)? else { return help() };
             tools::tools(&arguments, &later, environment, &mut out)
+        }
+        Verb::Runs => runs::runs(words, environment, &mut out),
+        Verb::Approvals => approvals::approvals(words, environment, &mut out),
+        Verb::Verify => {
+            let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
+            verify::verify(&arguments, environment, &mut out)
+        }
+        Verb::Replay => {
+            let Some((arguments, _)) = read_verb::<ReplayArguments>(verb, words)? else { return help() };
+            replay_verb::replay(&arguments, environment, &mut out)
         }
         Verb::Schema => {
             let Some((arguments, _)) = read_verb::<SchemaArguments>(verb, words)? else { return help() };

@@ -43,14 +43,29 @@ pub enum Verb {
     Run,
     Demo,
     Tools,
+    Runs,
+    Approvals,
+    Verify,
     Schema,
     Contract,
     Conform,
+    Replay,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 6] = [Verb::Run, Verb::Demo, Verb::Tools, Verb::Schema, Verb::Contract, Verb::Conform];
+    pub const ALL: [Verb; 10] = [
+        Verb::Run,
+        Verb::Demo,
+        Verb::Tools,
+        Verb::Runs,
+        Verb::Approvals,
+        Verb::Verify,
+        Verb::Replay,
+        Verb::Schema,
+        Verb::Contract,
+        Verb::Conform,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -58,9 +73,13 @@ impl Verb {
             Verb::Run => "run",
             Verb::Demo => "demo",
             Verb::Tools => "tools",
+            Verb::Runs => "runs",
+            Verb::Approvals => "approvals",
+            Verb::Verify => "verify",
             Verb::Schema => "schema",
             Verb::Contract => "contract",
             Verb::Conform => "conform",
+            Verb::Replay => "replay",
         }
     }
 
@@ -75,7 +94,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["verify", "mcp", "lock", "policy", "skill", "completions"];
+const KEPT: &[&str] = &["mcp", "lock", "policy", "skill", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

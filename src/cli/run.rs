@@ -1,33 +1,35 @@
 //! A mission: everything is opened here, in the order in which it can be refused, and handed to the driver.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::digest::sha256_hex;
-use mission_contract::log::{Observed, Open, ServerCondition};
+use mission_contract::log::{Open, ServerCondition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::configuration::RunConfiguration;
-use super::environment::Environment;
+use super::arguments::RunArguments;
+use super::configuration::{self, RunConfiguration};
+use super::environment::{Environment, Stated};
 use super::error::CliError;
-use crate::driver::{self, Ended, Opening, Parts};
-use crate::engine::delivery::EventSink;
+use super::orphans::{self, Closer};
+use super::resume::{self, Held, Waiting};
+use super::{approvals, hiding, retell, sinks};
+use crate::approvals::{Approvals, Kind, Record};
+use crate::driver::{self, Beginning, Ended, Gates, Opening, Parts};
 use crate::engine::texts;
 use crate::engine::words::RESULT_TOOL;
-use crate::journal::{RunLog, RunStore};
+use crate::journal::{RunLog, RunStore, is_run_id};
+use crate::model::ModelBackend;
 use crate::redact::Redactor;
-use crate::stream::console::{Console, Look};
 use crate::stream::diagnostics;
-use crate::stream::sink::LineSink;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::{Inherited, Output};
 use crate::sys::signals::{EndSignal, EndSignals};
-use crate::tools::mcp::{PlaneOptions, ServerRequest, connect};
+use crate::tools::mcp::{PlaneOptions, Reach, ServerRequest, connect};
 use crate::tools::{Discovery, ToolPlane};
 
 /// How the process is to end.
@@ -48,31 +50,133 @@ pub struct Done {
     pub folder: Option<PathBuf>,
 }
 
-/// Carries out a mission.
+/// Carries out a mission: a new one, or one that is taken up.
 ///
 /// # Errors
 /// Whatever is refused at the door: nothing has been written then, and no record has gone out.
-pub fn run(configuration: RunConfiguration, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let redactor = super::redactor()?;
+pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut Inherited) -> Result<Done, CliError> {
+    let carry = Carry::of(&arguments, environment)?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
-    let store = RunStore::of(configuration.runs.as_ref().map(|stated| stated.value.as_str()), &directory);
-    store.check()?;
+    let approvals = approvals::opened(environment, &directory);
+    let runs = configuration::runs(environment);
+    let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);
+    let held = match &carry {
+        Carry::Begin => None,
+        Carry::Resume(stated) => Some(Held::take(&store, stated)?),
+        Carry::Either(stated) if store.holds(stated.value.trim())? => Some(Held::take(&store, stated)?),
+        Carry::Either(_) => None,
+    };
+    let (configuration, stretch) = match (held, carry) {
+        (None, carry) => {
+            let run_id = carry.run_id();
+            let configuration = configuration::resolve(arguments, environment)?;
+            store.check()?;
+            (configuration, Stretch::First { run_id })
+        }
+        (Some(held), carry) => match (held.over(), carry) {
+            (Some(_), Carry::Either(_)) => {
+                let events = configuration::events(&arguments.flags.streams, environment);
+                return retell::retell(&held, events, environment, inherited);
+            }
+            (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
+            (None, _) => {
+                let waiting = resume::waiting(&held, &approvals)?;
+                let resumed = resume::resolve(arguments, environment, &held, waiting.decision.as_ref())?;
+                (resumed.configuration, Stretch::Later(Box::new(Later { held, changed: resumed.changed, waiting })))
+            }
+        },
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
+    hiding::add(configuration.servers.secrets());
+    let redactor = Arc::new(hiding::redactor()?.as_ref().clone().with_evidence(configuration.redact_evidence));
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CliError::system("a runtime", &error))?;
-    let opened = Opened { clock, redactor, store, events };
-    let exit = runtime.block_on(mission(configuration, environment, opened));
+    let opened = Opened { clock, redactor, store, approvals, events };
+    let exit = runtime.block_on(mission(configuration, stretch, environment, opened));
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
     exit
 }
 
+/// Which run a command line is about.
+enum Carry {
+    /// A new one.
+    Begin,
+    /// One that is there.
+    Resume(Stated),
+    /// One that may be there.
+    Either(Stated),
+}
+
+impl Carry {
+    fn of(arguments: &RunArguments, environment: &Environment) -> Result<Self, CliError> {
+        let flags = &arguments.flags.carry;
+        let run_id = Stated::flag("--run-id", flags.run_id.as_deref());
+        let typed = Stated::flag("--resume", flags.resume.as_deref());
+        if flags.start_or_resume {
+            if typed.is_some() {
+                let sentence =
+                    "--start-or-resume and --resume say two things; give --start-or-resume with --run-id, or --resume alone";
+                return Err(CliError::Refused(sentence.to_owned()));
+            }
+            let stated = run_id.ok_or_else(|| {
+                CliError::Refused("--start-or-resume needs to know which run; name it with --run-id run_NAME".to_owned())
+            })?;
+            if !is_run_id(stated.value.trim()) {
+                return Err(stated.refuse(
+                    "that is no run id; give `run_` with up to 32 letters and digits, and as many again behind a hyphen",
+                ));
+            }
+            return Ok(Carry::Either(stated));
+        }
+        if let Some(stated) = run_id {
+            return Err(stated.refuse("a run id is only given with --start-or-resume; leave it out for a new one"));
+        }
+        Ok(match typed.or_else(|| Stated::variable(environment, "MISSION_RESUME")) {
+            Some(stated) => Carry::Resume(stated),
+            None => Carry::Begin,
+        })
+    }
+
+    fn run_id(self) -> Option<String> {
+        match self {
+            Carry::Begin => None,
+            Carry::Resume(stated) | Carry::Either(stated) => Some(stated.value.trim().to_owned()),
+        }
+    }
+}
+
+/// The stretch of a run that begins now.
+enum Stretch {
+    /// The first one, of a run with a certain id or any.
+    First { run_id: Option<String> },
+    /// A later one.
+    Later(Box<Later>),
+}
+
+/// A run that is taken up.
+struct Later {
+    held: Held,
+    changed: BTreeMap<String, Value>,
+    waiting: Waiting,
+}
+
+impl Stretch {
+    /// Work time of the run so far, in milliseconds.
+    fn ms(&self) -> u64 {
+        match self {
+            Stretch::First { .. } => 0,
+            Stretch::Later(later) => later.held.tail.ms,
+        }
+    }
+}
+
 /// From here on a fault inside is a diagnostic like any other: redacted, and one sentence.
-fn say_faults(redactor: &Arc<Redactor>) {
+pub(super) fn say_faults(redactor: &Arc<Redactor>) {
     let redactor = Arc::clone(redactor);
     std::panic::set_hook(Box::new(move |fault| {
         let place = fault.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
@@ -86,49 +190,87 @@ struct Opened {
     clock: Arc<dyn Clock>,
     redactor: Arc<Redactor>,
     store: RunStore,
+    approvals: Approvals,
     events: Option<Output>,
 }
 
-async fn mission(configuration: RunConfiguration, environment: &Environment, opened: Opened) -> Result<Done, CliError> {
-    let Opened { clock, redactor, store, events } = opened;
+async fn mission(
+    configuration: RunConfiguration,
+    stretch: Stretch,
+    environment: &Environment,
+    opened: Opened,
+) -> Result<Done, CliError> {
+    let Opened { clock, redactor, store, approvals, events } = opened;
     let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
-    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), plan.open()) };
+    let model = async {
+        match plan {
+            Some(plan) => plan.open().await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), model) };
     let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
     };
     let (gone, sink_reports) = mpsc::unbounded_channel();
+    let mut observed = Vec::new();
+    let (witness, begins) = orphans::witness();
     // Whatever is refused here: the servers are up already, and are ended in good order.
     let opening = || {
-        let model = model?;
-        let allowed = close_set(&configuration, &discovery)?;
-        let run_id = store.mint(clock.as_ref())?;
-        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
-        let log = RunLog::create(&store, &run_id, Arc::clone(&clock), sinks)?;
-        Ok::<_, CliError>((model, allowed, log))
+        let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
+        let leg = model.as_ref().map(|model| model.leg());
+        let mut sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+        sinks.push(witness);
+        let (beginning, leg, log) = match stretch {
+            Stretch::First { run_id } => {
+                let allowed = close_set(&configuration, &discovery)?;
+                let log = match run_id {
+                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
+                    None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
+                };
+                let open = Open {
+                    format: LOG_FORMAT,
+                    behaviours: Vec::new(),
+                    build: env!("CARGO_PKG_VERSION").to_owned(),
+                    run_id: log.run_id().to_owned(),
+                    spec: Spec {
+                        approvals_off: !approvals.is_kept(),
+                        ..spec(&configuration, allowed, store.is_kept(), &redactor)
+                    },
+                };
+                (Beginning::Fresh(Box::new(open)), leg, log)
+            }
+            Stretch::Later(later) => {
+                let Later { held, changed, waiting } = *later;
+                let leg = leg.filter(|leg| leg != held.folded.run.leg());
+                observed.extend(waiting.observed);
+                if let Some((id, spent)) = &waiting.spend {
+                    approvals.spend(id, spent, clock.as_ref()).map_err(|error| CliError::Refused(error.to_string()))?;
+                }
+                let (held, tail, taken) = held.into_taken(changed, waiting.decision);
+                observed.extend(resume::torn(&tail));
+                let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
+                (Beginning::Taken(Box::new(taken)), leg, log)
+            }
+        };
+        Ok::<_, CliError>((model, beginning, leg, log))
     };
-    let (model, allowed, log) = match opening() {
+    let (model, beginning, leg, log) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
             return Err(refusal);
         }
     };
-    let leg = model.leg();
     let folder = log.folder().map(Path::to_owned);
-    let spec = spec(&configuration, allowed, store.is_kept(), &redactor);
-    let open = Open {
-        format: LOG_FORMAT,
-        behaviours: Vec::new(),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
-        run_id: log.run_id().to_owned(),
-        spec,
-    };
+    let closer = Closer::start(&store, log.run_id(), &redactor, begins);
+    let (objective, run_id) = (configuration.objective.clone(), log.run_id().to_owned());
     let parts = Parts {
         log,
-        model: Arc::from(model),
+        model,
         tools: Arc::new(tools),
         reports,
         sinks: sink_reports,
@@ -136,9 +278,39 @@ async fn mission(configuration: RunConfiguration, environment: &Environment, ope
         clock,
         signals,
         grace: configuration.grace,
+        gates: gates(approvals, objective, run_id, &redactor),
     };
-    let ended = driver::drive(Opening { open, leg, discovery, observed: Vec::new() }, parts).await;
+    let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
+    if let Some(closer) = closer {
+        closer.end();
+    }
     Ok(Done { exit: exit_of(&ended, &redactor), folder })
+}
+
+/// Notes what waits for a person where approvals are kept.
+fn gates(approvals: Approvals, objective: String, run_id: String, redactor: &Arc<Redactor>) -> Gates {
+    let redactor = Arc::clone(redactor);
+    Box::new(move |request| {
+        if !approvals.is_kept() {
+            return Ok(());
+        }
+        let record = Record {
+            approval_id: request.approval_id.clone(),
+            tool: request.intent.tool.clone(),
+            arguments: request.intent.arguments.clone(),
+            objective: redactor.text(&objective).into_owned(),
+            run_id: run_id.clone(),
+            reason: redactor.text(&request.reason).into_owned(),
+            kind: Kind::Reconcile,
+            digest: request.intent.digest.clone(),
+            key: request.intent.key.clone(),
+            index: request.index,
+            ..Record::default()
+        };
+        approvals
+            .propose(record, &SystemClock::start())
+            .map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
+    })
 }
 
 /// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
@@ -155,39 +327,9 @@ fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<
     Ok(Some(allowed))
 }
 
-fn sinks(
-    events: Option<Output>,
-    gone: mpsc::UnboundedSender<Observed>,
-    clock: &Arc<dyn Clock>,
-    redactor: &Arc<Redactor>,
-    environment: &Environment,
-) -> Result<Vec<Box<dyn EventSink>>, CliError> {
-    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
-    let quiet = events.as_ref().is_some_and(|output| output.standard);
-    if let Some(output) = events {
-        let redactor = Arc::clone(redactor);
-        let sink = LineSink::start(output, move |away| {
-            if !away.by_reader {
-                diagnostics::say(&redactor, &format!("{away}."));
-            }
-            let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
-            // The run may be over by then.
-            let _ = gone.send(observed);
-        });
-        sinks.push(Box::new(sink.map_err(|error| CliError::system("a thread", &error))?));
-    }
-    if !quiet && let Ok(out) = std::io::stdout().as_fd().try_clone_to_owned() {
-        let look = Look::of(&out, |name| environment.get(name).cloned());
-        sinks.push(Box::new(
-            Console::start(out, look, Arc::clone(clock), Arc::clone(redactor))
-                .map_err(|error| CliError::system("a thread", &error))?,
-        ));
-    }
-    Ok(sinks)
-}
-
 fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, recorded: bool, redactor: &Redactor) -> Spec {
     let skill = configuration.skill.as_ref();
+    let model = configuration.model.as_ref();
     Spec {
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
@@ -199,13 +341,14 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
             history: Vec::new(),
         },
         sampling: configuration.sampling.clone(),
-        provider: configuration.model.provider.to_owned(),
-        model: configuration.model.model.clone(),
-        base_url: configuration.model.base_url.clone(),
+        provider: model.map(|model| model.provider.to_owned()).unwrap_or_default(),
+        model: model.and_then(|model| model.model.clone()),
+        base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
         skill: skill.map(|skill| skill.reference()),
         allowed_tools,
+        trusted: configuration.trusted.clone(),
         profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
@@ -216,20 +359,34 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
 }
 
 fn text(text: &str) -> PromptText {
-    PromptText { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
+    PromptText::of(text)
 }
 
 fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
-    let argv = redactor.words(&request.argv);
-    ServerSpec {
+    let mut spec = ServerSpec {
         name: request.name.clone(),
-        transport: "stdio".to_owned(),
-        masked: argv != request.argv,
-        argv,
+        transport: request.reach.transport().to_owned(),
+        argv: Vec::new(),
         url: None,
-        passes: request.passes.iter().map(|(inside, ours)| (inside.clone(), ours.clone())).collect::<BTreeMap<_, _>>(),
+        masked: false,
+        passes: BTreeMap::new(),
         optional: request.optional,
+    };
+    match &request.reach {
+        Reach::Stdio { argv, passes } => {
+            spec.argv = redactor.words(argv);
+            spec.masked = spec.argv != *argv;
+            spec.passes.clone_from(passes);
+        }
+        Reach::Http { address, token } => {
+            let masked = address.masked();
+            let shown = redactor.text(&masked).into_owned();
+            // A token is given again with its URL.
+            spec.masked = token.is_some() || address.is_masked() || shown != masked;
+            spec.url = Some(shown);
+        }
     }
+    spec
 }
 
 /// What the process says on stderr, and how it ends.

@@ -28,10 +28,12 @@ pub fn tools(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    refuse_later(later, &arguments.servers.mcp_stdio, environment)?;
+    refuse_later(later, environment)?;
     let servers = servers::resolve(&arguments.servers, environment)?;
     if servers.requests.is_empty() {
-        return Err(CliError::Usage("there is no server to ask; name one with --mcp-stdio NAME=COMMAND".to_owned()));
+        return Err(CliError::Usage(
+            "there is no server to ask; name one with --mcp-stdio NAME=COMMAND or --mcp-url NAME=URL".to_owned(),
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::system("a runtime", &error))?;
@@ -52,7 +54,7 @@ pub fn tools(
     };
     let failed = discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional);
     let text = if arguments.json { as_json(&discovery) } else { as_text(&discovery) };
-    let text = super::redactor()?.text(&text).into_owned();
+    let text = super::hiding::redactor()?.text(&text).into_owned();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
     Ok(Exit::Code(if failed { exit::FAILED } else { exit::FINE }))
 }

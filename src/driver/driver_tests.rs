@@ -2,7 +2,7 @@
 
 use std::sync::mpsc as channel;
 
-use mission_contract::log::{ServerState, ToolDefinition, parse_line};
+use mission_contract::log::{Leg, Open, ServerState, ToolDefinition, parse_line};
 use mission_contract::spec::Spec;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ async fn run_before(
     let open = Open { spec: Spec { objective: "Count.".to_owned(), ..Spec::default() }, ..Open::default() };
     let parts = Parts {
         log,
-        model,
+        model: Some(model),
         tools: Arc::new(tools),
         reports: plane_reports,
         sinks: sink_reports,
@@ -108,8 +108,13 @@ async fn run_before(
         clock,
         signals: EndSignals::deaf().unwrap(),
         grace: Duration::from_secs(60),
+        gates: Box::new(|_| Ok(())),
     };
-    let ended = drive(Opening { open, leg: Leg::default(), discovery, observed: Vec::new() }, parts).await;
+    let ended = drive(
+        Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() },
+        parts,
+    )
+    .await;
     let log = std::fs::read(&path).unwrap();
     let kinds = log.split_inclusive(|byte| *byte == b'\n').map(|line| parse_line(line).unwrap().entry.kind()).collect();
     Told { ended, records: records.iter().collect(), kinds }

@@ -15,6 +15,15 @@ impl Known {
         Self(tools.iter().map(|tool| (tool.full_name(), (tool.server.clone(), definition_digest(tool)))).collect())
     }
 
+    /// Takes up what the log says of them.
+    pub fn note(&mut self, catalogue: &Catalogue) {
+        self.0.extend(Self::of(&catalogue.tools).0);
+        self.0.extend(Self::of(&catalogue.changed).0);
+        for name in &catalogue.removed {
+            self.0.remove(name);
+        }
+    }
+
     /// The catalogue's change, and whether there is one. The tools of a server that cannot be reached now stay.
     pub fn compare(&mut self, servers: Vec<ServerState>, tools: Vec<ToolDefinition>) -> (Catalogue, bool) {
         let mut catalogue = Catalogue { servers, ..Catalogue::default() };

@@ -3,6 +3,8 @@
 
 mod fragments;
 mod listing;
+mod opening;
+pub mod orphans;
 mod waiting;
 
 use std::panic::AssertUnwindSafe;
@@ -12,9 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, MissionFinished, Notice, Outcome};
-use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Leg, Observed, Open, Reply, ReplyEnd,
-};
+use mission_contract::log::{CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Observed, Reply, ReplyEnd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -29,43 +29,9 @@ use crate::sys::clock::Clock;
 use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 use fragments::Fragments;
-use listing::Known;
-use waiting::{Asking, Calling, Underway, Woke, asked, call, called, listed, received, received_unbounded, underway};
-
-/// What a run is opened with.
-#[derive(Debug)]
-pub struct Opening {
-    /// What was asked.
-    pub open: Open,
-    /// Who answers.
-    pub leg: Leg,
-    /// What discovery found.
-    pub discovery: Discovery,
-    /// What was seen before the run began and the stream must tell.
-    pub observed: Vec<Observed>,
-}
-
-/// What a run runs on.
-pub struct Parts {
-    /// Its log; the sinks hang on it.
-    pub log: RunLog,
-    /// The model.
-    pub model: Arc<dyn ModelBackend>,
-    /// The tools.
-    pub tools: Arc<dyn ToolPlane>,
-    /// What the tools report by themselves.
-    pub reports: mpsc::Receiver<PlaneEvent>,
-    /// What the sinks report by themselves.
-    pub sinks: mpsc::UnboundedReceiver<Observed>,
-    /// What never leaves.
-    pub redactor: Arc<Redactor>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// The signals that end a run.
-    pub signals: EndSignals,
-    /// How long what is in flight may resist when the run ends.
-    pub grace: Duration,
-}
+pub use listing::Known;
+pub use opening::{Beginning, Gates, Opening, Parts, Taken};
+use waiting::{Asking, Calling, Underway, Woke, asked, call, called, listed, nobody, received, received_unbounded, underway};
 
 /// How a run ended, for the exit code.
 #[derive(Debug)]
@@ -96,7 +62,7 @@ impl From<FoldError> for Broken {
 
 /// Runs a mission to its end. `mission_finished` goes out on every path: a panic and a failed journal included.
 pub async fn drive(opening: Opening, parts: Parts) -> Ended {
-    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace } = parts;
+    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, gates } = parts;
     let mut driver = Driver {
         engine: Run::default(),
         log,
@@ -108,6 +74,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         clock,
         signals,
         grace,
+        gates,
         signal: None,
         asking: None,
         calling: None,
@@ -166,7 +133,7 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
 struct Driver {
     engine: Run,
     log: RunLog,
-    model: Arc<dyn ModelBackend>,
+    model: Option<Arc<dyn ModelBackend>>,
     tools: Arc<dyn ToolPlane>,
     reports: Option<mpsc::Receiver<PlaneEvent>>,
     sinks: Option<mpsc::UnboundedReceiver<Observed>>,
@@ -174,6 +141,7 @@ struct Driver {
     clock: Arc<dyn Clock>,
     signals: EndSignals,
     grace: Duration,
+    gates: Gates,
     signal: Option<EndSignal>,
     asking: Option<Asking>,
     calling: Option<Calling>,
@@ -192,16 +160,7 @@ struct Driver {
 
 impl Driver {
     async fn run(&mut self, opening: Opening) -> Result<(), Broken> {
-        let Opening { open, leg, discovery, observed } = opening;
-        self.input(Entry::Open(Box::new(open)))?;
-        self.input(Entry::Leg(leg))?;
-        for observed in observed.into_iter().chain(discovery.observed) {
-            self.input(Entry::Observed(observed))?;
-        }
-        let catalogue = Catalogue { servers: discovery.servers, tools: discovery.tools, ..Catalogue::default() };
-        let catalogue = Arc::new(Entry::Catalogue(catalogue));
-        self.first = Some(Arc::clone(&catalogue));
-        self.input(catalogue)?;
+        self.begin(opening)?;
         while self.ending.is_none() {
             match self.woke().await {
                 Woke::Journal(failed) => return Err(Broken::Journal(failed)),
@@ -279,15 +238,26 @@ impl Driver {
                 // What was changed repeats nothing.
                 self.log.record(ms, *event, repeats.filter(|_| !changed));
             }
-            Effect::Ask { ask, index, request } => {
+            Effect::Ask { ask, index } => {
+                let request = self.engine.request();
                 self.log.append(ms, Entry::Ask(*ask));
                 let (sender, deltas) = mpsc::channel(usize::try_from(DELTA_QUEUE).unwrap_or(usize::MAX));
                 let cancel = CancellationToken::new();
                 let ordinal = request.ordinal;
                 let native = !request.functions.is_empty();
-                let (model, token) = (Arc::clone(&self.model), cancel.clone());
-                let reply = async move { model.ask(*request, sender, token).await }.boxed();
+                let (model, token) = (self.model.clone(), cancel.clone());
+                let reply = async move {
+                    match model {
+                        Some(model) => model.ask(request, sender, token).await,
+                        None => nobody(),
+                    }
+                };
+                let reply = reply.boxed();
                 let fragments = Fragments::new(native, index, self.redactor.stream());
+                // At the boundary of a step, while the model works: what servers do not tell is found out.
+                if ordinal > 1 {
+                    self.begin_listing(self.tools.list_unheard());
+                }
                 self.asking = Some(Asking { ordinal, reply: Underway::new(reply), deltas, cancel, fragments });
             }
             Effect::AbortAsk => {
@@ -308,6 +278,14 @@ impl Driver {
                 self.end_by();
                 if let Some(calling) = &self.calling {
                     calling.cancel.cancel();
+                }
+            }
+            Effect::OpenGate(request) => {
+                if let Err(detail) = (self.gates)(&request) {
+                    let mut notice =
+                        Event::Notice(Notice { code: "approval_unrecorded".to_owned(), detail, ..Notice::default() });
+                    self.redactor.event(&mut notice);
+                    self.log.record(ms, notice, None);
                 }
             }
             Effect::ListAgain => {
@@ -386,9 +364,14 @@ impl Driver {
 
     fn list(&mut self) {
         self.list_stale = self.listing.is_some();
+        let list = self.tools.list().map(Some).boxed();
+        self.begin_listing(list);
+    }
+
+    fn begin_listing(&mut self, list: BoxFuture<'static, Option<Discovery>>) {
         if self.listing.is_none() {
-            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), self.tools.list());
-            self.listing = Some(async move { list.await.ok() }.boxed());
+            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), list);
+            self.listing = Some(async move { list.await.ok().flatten() }.boxed());
         }
     }
 
@@ -396,6 +379,10 @@ impl Driver {
         self.listing = None;
         if self.list_stale {
             self.list();
+            if discovery.is_none() {
+                // What the engine may wait for is what is listed now.
+                return Ok(());
+            }
         }
         let wanted = std::mem::take(&mut self.list_wanted);
         let Some(discovery) = discovery else {

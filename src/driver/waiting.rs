@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
-use mission_contract::log::{CallEnd, CallResult, Observed};
+use mission_contract::log::{CallEnd, CallResult, Observed, Reply, ReplyEnd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,6 +69,12 @@ pub(super) enum Woke {
     Listed(Option<Discovery>),
 }
 
+/// What comes of a question where there is no model.
+pub(super) fn nobody() -> ModelReply {
+    let detail = Some("No model was opened for this stretch of the run.".to_owned());
+    ModelReply { reply: Reply { end: ReplyEnd::Failed, detail, ..Reply::default() }, ..ModelReply::default() }
+}
+
 /// Makes a call once its intent is durable.
 pub(super) async fn call(
     tools: Arc<dyn ToolPlane>,
@@ -80,7 +86,7 @@ pub(super) async fn call(
         biased;
         () = cancel.cancelled() => {
             let error = format!("The call of `{}` was given up before it was made.", dispatch.name);
-            return CallResult { end: CallEnd::Cancelled, exit_code: -1, error, ..CallResult::default() };
+            return CallResult { end: CallEnd::Cancelled, exit_code: -1, error, unsent: true, ..CallResult::default() };
         }
         durable = durable => durable,
     };

@@ -16,6 +16,14 @@ pub struct Compiled(Validator);
 /// # Errors
 /// A sentence's end that says why it cannot be used.
 pub fn compile(schema: &Value) -> Result<Compiled, String> {
+    compile_for("the schema of its arguments", schema)
+}
+
+/// Compiles a schema like [`compile`], and calls it by this name when it cannot be used.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_for(name: &str, schema: &Value) -> Result<Compiled, String> {
     jsonschema::options()
         .with_retriever(NothingIsFetched)
         .with_pattern_options(
@@ -28,7 +36,7 @@ pub fn compile(schema: &Value) -> Result<Compiled, String> {
         .map_err(|error| {
             let place = error.instance_path().as_str();
             let place = if place.is_empty() { "its root".to_owned() } else { format!("`{}`", quote(place)) };
-            format!("the schema of its arguments is not usable at {place} (keyword `{}`)", error.kind().keyword())
+            format!("{name} is not usable at {place} (keyword `{}`)", error.kind().keyword())
         })
 }
 
@@ -43,17 +51,21 @@ impl jsonschema::Retrieve for NothingIsFetched {
 impl Compiled {
     /// The first fault by place, as a sentence; nothing when the arguments fit.
     pub fn fault(&self, arguments: &Value) -> Option<String> {
-        if self.0.is_valid(arguments) {
+        self.fault_of("the arguments object", arguments)
+    }
+
+    /// The first fault by place of any value, which is called by this name; nothing when it fits.
+    pub fn fault_of(&self, name: &str, value: &Value) -> Option<String> {
+        if self.0.is_valid(value) {
             return None;
         }
         // One at a time: arguments may break a rule in a million places.
         let (pointer, problem) = self
             .0
-            .iter_errors(arguments)
+            .iter_errors(value)
             .map(|error| (error.instance_path().as_str().to_owned(), sentence(error.kind(), error.instance())))
             .min()?;
-        let place =
-            if pointer.is_empty() { "the arguments object".to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
+        let place = if pointer.is_empty() { name.to_owned() } else { format!("the value at `{}`", quote(&pointer)) };
         Some(format!("{place} {problem}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mission_contract::log::Message;
+use mission_contract::log::{Ask, Message};
 use sha2::{Digest, Sha256};
 
 /// The messages so far, and what an ask adds to the one before.
@@ -11,6 +11,9 @@ pub struct Conversation {
     messages: Vec<Arc<Message>>,
     /// How many of them the last ask already held; `None` before the first.
     asked: Option<usize>,
+    /// How many the ask before the last one held, and how many of those the last one kept.
+    before: usize,
+    kept: usize,
     /// True when a message that the last ask held was replaced.
     rewritten: bool,
     /// Has absorbed `header` and the first `absorbed` messages.
@@ -74,9 +77,27 @@ impl Conversation {
         let kept = if self.rewritten { 0 } else { self.asked.unwrap_or(0) };
         let keeps = self.asked.filter(|asked| *asked != kept).map(|_| kept as u64);
         let adds = self.messages.iter().skip(kept).map(|message| message.as_ref().clone()).collect();
+        self.before = self.asked.unwrap_or(0);
+        self.kept = kept;
         self.asked = Some(self.messages.len());
         self.rewritten = false;
         Added { keeps, adds, digest: mission_contract::digest::hex(&self.hasher.clone().finalize()) }
+    }
+
+    /// Notes what an ask of the log added: its words count, whatever this build would have said. It stands for the last
+    /// [`Conversation::ask`], which was made on the way.
+    pub fn asked_so(&mut self, ask: &Ask) {
+        let kept = ask.keeps.map_or(self.before, |keeps| usize::try_from(keeps).unwrap_or(usize::MAX));
+        let same = kept == self.kept
+            && self.messages.len() == kept.saturating_add(ask.adds.len())
+            && self.messages.iter().skip(kept).zip(&ask.adds).all(|(ours, theirs)| **ours == *theirs);
+        if same {
+            return;
+        }
+        self.messages.truncate(kept);
+        self.messages.extend(ask.adds.iter().cloned().map(Arc::new));
+        self.asked = Some(self.messages.len());
+        self.restart();
     }
 
     fn restart(&mut self) {

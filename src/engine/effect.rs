@@ -3,7 +3,7 @@
 use mission_contract::event::{Event, Outcome};
 use mission_contract::log::{Ask, Intent};
 
-use super::request::{ModelRequest, ToolDispatch};
+use super::request::ToolDispatch;
 
 /// One thing to do.
 #[derive(Debug)]
@@ -15,14 +15,12 @@ pub enum Effect {
         /// The `result` line whose text the record repeats.
         repeats: Option<u64>,
     },
-    /// Journal the ask and ask the model; a `reply` follows.
+    /// Journal the ask and ask the model what [`super::run::Run::request`] says; a `reply` follows.
     Ask {
         /// The line.
         ask: Box<Ask>,
         /// The step it is for.
         index: u64,
-        /// The request.
-        request: Box<ModelRequest>,
     },
     /// Give up the ask in flight; its `reply` follows at once.
     AbortAsk,
@@ -35,10 +33,25 @@ pub enum Effect {
     },
     /// Give up the call in flight; its `result` follows at once.
     CancelCall,
+    /// Note, for whoever decides, that a call waits for a person. It may be noted already.
+    OpenGate(Box<GateRequest>),
     /// List every server again; a `catalogue` follows, empty when nothing changed.
     ListAgain,
     /// The run is over; `mission_finished` has been emitted.
     Finish(Ending),
+}
+
+/// A call that waits for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateRequest {
+    /// The approval that decides it.
+    pub approval_id: String,
+    /// The step in which it was proposed.
+    pub index: u64,
+    /// The call.
+    pub intent: Intent,
+    /// Why it waits, a sentence.
+    pub reason: String,
 }
 
 /// How a run ended.

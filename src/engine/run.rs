@@ -1,21 +1,27 @@
 //! A run: state as a fold over the inputs. Every decision is made here and in the two files below, from inputs alone.
 
 mod calls;
+mod doubt;
 mod frame;
+mod phase;
 mod replies;
+mod stretch;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mission_contract::event::{
-    Arguments, BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, ServerRef, StepStarted, Usage, UsageTotal,
+    BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, Resumed, ServerRef, StepStarted, Usage, UsageTotal,
 };
 use mission_contract::log::{
     Ask, Catalogue, Entry, Era, Leg, Message, Observed, Open, Purpose, Role, ServerCondition, ServerState,
 };
 use mission_contract::spec::Protocol;
 
+use self::doubt::Doubts;
 use self::frame::Frame;
+use self::phase::Phase;
+pub use self::stretch::{Awaited, CHANGED_STEPS, is_resumable};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
@@ -39,38 +45,6 @@ pub enum FoldError {
         /// What the run was doing.
         state: &'static str,
     },
-}
-
-#[derive(Debug)]
-enum Phase {
-    Fresh,
-    Opened,
-    Listening,
-    Asking { ordinal: u64 },
-    Calling { ordinal: u64, call: Box<Pending> },
-    Ended,
-}
-
-impl Phase {
-    fn words(&self) -> &'static str {
-        match self {
-            Phase::Fresh => "not open yet",
-            Phase::Opened => "not started yet",
-            Phase::Listening => "waiting for the servers' lists",
-            Phase::Asking { .. } => "waiting for the model",
-            Phase::Calling { .. } => "waiting for a tool",
-            Phase::Ended => "over",
-        }
-    }
-}
-
-/// A call that was dispatched.
-#[derive(Debug)]
-struct Pending {
-    proposed: Proposed,
-    arguments: Arguments,
-    canonical: Arc<str>,
-    digest: String,
 }
 
 /// A turn whose calls are being carried out.
@@ -106,6 +80,10 @@ pub struct Run {
     index: u64,
     steps: u64,
     stop: Option<Option<String>>,
+    /// Calls whose effect is unknown, and those that a person gave up.
+    doubts: Doubts,
+    /// For the first step of a later stretch.
+    resumed: Option<Resumed>,
     ms: u64,
     seq: u64,
     effects: Vec<Effect>,
@@ -132,6 +110,8 @@ impl Default for Run {
             index: 0,
             steps: 0,
             stop: None,
+            doubts: Doubts::default(),
+            resumed: None,
             ms: 0,
             seq: 0,
             effects: Vec::new(),
@@ -150,11 +130,13 @@ impl Run {
         match (input, &self.phase) {
             (Entry::Open(open), Phase::Fresh) => {
                 self.open = open.as_ref().clone();
-                self.phase = Phase::Opened;
+                self.phase = Phase::Opened { announced: false };
             }
-            (Entry::Writer(writer), phase) if !matches!(phase, Phase::Fresh) => self.epoch = writer.epoch,
-            (Entry::Leg(leg), phase) if !matches!(phase, Phase::Fresh | Phase::Ended) => self.leg = leg.clone(),
-            (Entry::Catalogue(catalogue), Phase::Opened) => self.start(catalogue),
+            (Entry::Writer(writer), phase) if !matches!(phase, Phase::Fresh) => self.taken_over(writer),
+            (Entry::Leg(leg), phase) if !matches!(phase, Phase::Fresh | Phase::Ended { .. }) => self.leg = leg.clone(),
+            (Entry::Catalogue(catalogue), Phase::Opened { .. }) => self.start(catalogue),
+            (Entry::Catalogue(catalogue), Phase::Resuming(_)) => self.carry_on(catalogue),
+            (Entry::Decision(decision), Phase::Resuming(_)) => self.decided(decision)?,
             (Entry::Catalogue(catalogue), Phase::Listening) => {
                 self.waiting.push(catalogue.clone());
                 self.next_step();
@@ -165,10 +147,10 @@ impl Run {
             (Entry::Control(control), phase) if control.word == "cancel" && !matches!(phase, Phase::Fresh) => {
                 self.cancel(control.signal.clone())
             }
-            (Entry::Observed(observed), Phase::Fresh | Phase::Opened) => self.early.push(observed.clone()),
-            (Entry::Observed(_), Phase::Ended) => {}
+            (Entry::Observed(observed), phase) if phase.is_unannounced() => self.early.push(observed.clone()),
+            (Entry::Observed(_), Phase::Ended { .. }) => {}
             (Entry::Observed(observed), _) => self.notice(observed.clone()),
-            (Entry::Closed(_), Phase::Ended) => {}
+            (Entry::Closed(_), Phase::Ended { .. }) => {}
             (Entry::Closed(closed), phase) if !matches!(phase, Phase::Fresh) => {
                 let detail = closed.detail.clone();
                 if let Some(detail) = detail.clone() {
@@ -176,10 +158,7 @@ impl Run {
                 }
                 self.finish(Outcome::Incomplete, None, None, detail);
             }
-            (
-                Entry::Control(_) | Entry::Decision(_) | Entry::Timer(_) | Entry::Ask(_) | Entry::Intent(_) | Entry::Record(_),
-                _,
-            ) => {
+            (Entry::Control(_) | Entry::Timer(_) | Entry::Ask(_) | Entry::Intent(_) | Entry::Record(_), _) => {
                 return Err(FoldError::NotAnInput(input.kind()));
             }
             (input, phase) => return Err(FoldError::OutOfPlace { kind: input.kind(), state: phase.words() }),
@@ -247,22 +226,34 @@ impl Run {
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
-        let failed: Vec<ServerState> =
-            self.servers.iter().filter(|server| server.state == ServerCondition::Failed).cloned().collect();
-        let mut failure = None;
-        for server in &failed {
-            let detail = server.detail.clone().unwrap_or_else(|| format!("The tool server {} did not come up.", server.name));
-            if !server.optional {
-                failure.get_or_insert(detail.clone());
-            }
-            self.notice(Observed { what: "server_failed".into(), detail, server: Some(server.name.clone()), of: None });
-        }
+        self.phase = Phase::Opened { announced: true };
+        let failure = self.tell_failed_servers();
         for observed in std::mem::take(&mut self.early) {
             self.notice(observed);
         }
         if failure.is_some() {
             return self.finish(Outcome::Incomplete, None, None, failure);
         }
+        self.begin();
+    }
+
+    /// Tells of each server that did not come up; gives a sentence when one of them was needed.
+    fn tell_failed_servers(&mut self) -> Option<String> {
+        let failed: Vec<ServerState> =
+            self.servers.iter().filter(|server| server.state == ServerCondition::Failed).cloned().collect();
+        let mut failure = None;
+        for server in failed {
+            let detail = server.detail.unwrap_or_else(|| format!("The tool server {} did not come up.", server.name));
+            if !server.optional {
+                failure.get_or_insert(detail.clone());
+            }
+            self.notice(Observed { what: "server_failed".into(), detail, server: Some(server.name), of: None });
+        }
+        failure
+    }
+
+    /// The conversation begins.
+    fn begin(&mut self) {
         self.set_prompt();
         for turn in &self.open.spec.texts.history {
             self.conversation.push(said(turn.role, &turn.content));
@@ -294,16 +285,17 @@ impl Run {
         let changed = self.take_up_changes();
         self.index = self.asks;
         let catalogue = changed.then(|| self.offer.catalogue());
-        self.emit(Event::StepStarted(StepStarted { index: self.index, catalogue, ..StepStarted::default() }));
+        let resumed = self.resumed.take();
+        self.emit(Event::StepStarted(StepStarted { index: self.index, resumed, catalogue, ..StepStarted::default() }));
         self.asks = self.asks.saturating_add(1);
-        let request = self.request();
         let added = self.conversation.ask(&self.frame.header);
         let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };
         self.phase = Phase::Asking { ordinal: self.asks };
-        self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.index, request: Box::new(request) });
+        self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.index });
     }
 
-    fn request(&self) -> ModelRequest {
+    /// What the model is asked now: the whole request of the last [`Effect::Ask`].
+    pub fn request(&self) -> ModelRequest {
         ModelRequest {
             ordinal: self.asks,
             purpose: Purpose::Step,
@@ -352,7 +344,9 @@ impl Run {
             Phase::Asking { .. } => self.effects.push(Effect::AbortAsk),
             Phase::Calling { .. } => self.effects.push(Effect::CancelCall),
             Phase::Listening => self.cancelled(signal),
-            Phase::Fresh | Phase::Opened | Phase::Ended => {}
+            // Nothing has begun yet: what comes next ends it.
+            Phase::Fresh | Phase::Opened { .. } | Phase::Resuming(_) | Phase::Between | Phase::Gated(_) => {}
+            Phase::Ended { .. } => {}
         }
     }
 
@@ -383,7 +377,7 @@ impl Run {
             ..MissionFinished::default()
         };
         self.emit(Event::MissionFinished(finished));
-        self.phase = Phase::Ended;
+        self.end(outcome);
         self.effects.push(Effect::Finish(Ending { outcome, failure, signal }));
     }
 }
@@ -420,3 +414,5 @@ mod any_input_tests;
 mod endings_tests;
 #[cfg(test)]
 mod replies_tests;
+#[cfg(test)]
+mod stretch_tests;

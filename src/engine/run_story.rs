@@ -3,8 +3,8 @@
 
 use mission_contract::event::{Event, Usage};
 use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Intent, Leg, Message, Observed, Open, Reply,
-    ReplyCall, ReplyEnd, ServerState, ToolDefinition,
+    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Decision, Entry, Intent, Leg, Message, Observed, Open, Reply,
+    ReplyCall, ReplyEnd, ServerState, ToolDefinition, Writer,
 };
 use mission_contract::spec::{PromptText, Protocol, Spec};
 use serde_json::{Value, json};
@@ -136,12 +136,13 @@ impl Story {
                 self.events.push(*event);
                 line
             }
-            Effect::Ask { ask, request, .. } => {
+            Effect::Ask { ask, .. } => {
+                let request = self.run.request();
                 assert_eq!(request.messages.len() as u64, self.kept(ask.keeps) + ask.adds.len() as u64);
                 (self.keeps, self.adds) = (ask.keeps, ask.adds);
                 self.digests.push(ask.digest);
                 let said = format!("ask {}\n{}", request.ordinal, self.said());
-                self.request = Some(*request);
+                self.request = Some(request);
                 said
             }
             Effect::AbortAsk => "abort the ask".to_owned(),
@@ -149,9 +150,14 @@ impl Story {
                 let arguments = Value::from(dispatch.arguments);
                 let said = format!("dispatch {} {}.{} {arguments}", dispatch.ordinal, dispatch.server, dispatch.name);
                 self.intents.push(*intent);
+                // Its line is written at once.
+                self.run.intended();
                 said
             }
             Effect::CancelCall => "cancel the call".to_owned(),
+            Effect::OpenGate(gate) => {
+                format!("gate {} {} {}", gate.approval_id, gate.intent.tool, Value::from(gate.intent.arguments))
+            }
             Effect::ListAgain => "list again".to_owned(),
             Effect::Finish(ending) => format!("finish {ending:?}"),
         }
@@ -227,6 +233,24 @@ impl Story {
     pub fn changes(&mut self, joined: Vec<ToolDefinition>, changed: Vec<ToolDefinition>, removed: &[&str]) -> String {
         let removed = removed.iter().map(|name| (*name).to_owned()).collect();
         self.input(Entry::Catalogue(Catalogue { servers: self.servers.clone(), tools: joined, changed, removed }))
+    }
+
+    /// Another process takes the run up; the servers are as they were.
+    pub fn taken_up(&mut self) -> String {
+        let writer = self.input(Entry::Writer(Writer { epoch: 2, ..Writer::default() }));
+        let listed = self.input(Entry::Catalogue(Catalogue { servers: self.servers.clone(), ..Catalogue::default() }));
+        format!("{writer}{listed}")
+    }
+
+    /// The same, after a person has said what became of the call in doubt.
+    pub fn taken_up_with(&mut self, answer: &str) -> String {
+        let approval_id = self.run.awaits().unwrap().approval_id;
+        let writer = self.input(Entry::Writer(Writer { epoch: 2, ..Writer::default() }));
+        let (by, note) = ("ana".to_owned(), Some("I looked.".to_owned()));
+        let answer = answer.to_owned();
+        let decided = self.input(Entry::Decision(Decision { approval_id, answer, by, note, content: None }));
+        let listed = self.input(Entry::Catalogue(Catalogue { servers: self.servers.clone(), ..Catalogue::default() }));
+        format!("{writer}{decided}{listed}")
     }
 
     /// The names of the records so far.

@@ -139,6 +139,47 @@ pub const CANCELLED: &str = "the run was cancelled";
 /// Stands where a call did not come to its end and nobody said why.
 pub const EFFECT_UNKNOWN: &str = "The call did not come to its end: whether it took effect is unknown, and it is not repeated.";
 
+/// A person says that a call took effect.
+pub fn confirmed(by: &str, note: Option<&str>) -> String {
+    format!(
+        "The call was interrupted before its result came back; {} has confirmed that it took effect.{}",
+        quote(by),
+        noted(note)
+    )
+}
+
+/// A person gives a call up.
+pub fn given_up(by: &str, note: Option<&str>) -> String {
+    format!(
+        "The call was interrupted before its result came back, and {} decided that it is not to be made again; whether it took effect \
+         is unknown.{}",
+        quote(by),
+        noted(note)
+    )
+}
+
+fn noted(note: Option<&str>) -> String {
+    note.filter(|note| !note.trim().is_empty()).map_or_else(String::new, |note| format!(" Their note: {note}"))
+}
+
+/// The same call, proposed again after a person gave it up.
+pub fn given_up_before(tool: &str) -> String {
+    format!("`{tool}` was not called: a person decided that this very call is not to be made again. Go another way.")
+}
+
+/// Why a call whose effect is unknown waits for a person; `left` calls of the same reply wait with it.
+pub fn in_doubt(tool: &str, left: usize) -> String {
+    let waiting = match left {
+        0 => String::new(),
+        1 => " One more call of the same reply waits behind it.".to_owned(),
+        left => format!(" {left} more calls of the same reply wait behind it."),
+    };
+    format!(
+        "`{tool}` was called with these arguments and no result came back: whether it took effect is unknown. Look, then say done (it did; \
+         the run goes on), retry (it did not; make the call again) or abandon (leave it).{waiting}"
+    )
+}
+
 /// A result that is the same as an earlier one.
 pub fn repeated_result(tool: &str, handle: &str) -> String {
     format!(
@@ -153,6 +194,16 @@ pub fn truncation(handle: &str, head: usize, tail: usize, total: usize) -> Strin
         "[… shown are the first {head} and the last {tail} of {total} bytes; the middle is missing. The whole is kept as {handle}: \
          read it with {RESULT_TOOL} and {{\"handle\": \"{handle}\"}} plus `path` (a field), `lines` (\"10-40\"), `offset` or `grep` …]"
     )
+}
+
+/// A typed result beside a text; `cut` when not all of it is shown.
+pub fn typed_result(handle: &str, value: &str, cut: bool) -> String {
+    let rest = if cut {
+        format!(" (its beginning; read fields of it with {RESULT_TOOL} and {{\"handle\": \"{handle}\"}} plus `path`)")
+    } else {
+        String::new()
+    };
+    format!("Typed result beside this text{rest}:\n{value}")
 }
 
 /// The tools on offer changed.

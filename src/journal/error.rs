@@ -44,6 +44,18 @@ pub enum JournalError {
         /// What the system said.
         source: io::Error,
     },
+    /// The runs that are there cannot be looked at.
+    #[error("the runs in {} cannot be looked at: {problem} ({source}); {fix}", path.display())]
+    Unreadable {
+        /// Where they are kept.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// What helps.
+        fix: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// There is no such run.
     #[error("there is no run {run_id} in {}; a run's id is the name of its folder there", path.display())]
     NoSuchRun {
@@ -51,6 +63,14 @@ pub enum JournalError {
         run_id: String,
         /// Where runs are kept.
         path: PathBuf,
+    },
+    /// Something else stands where a run was looked for.
+    #[error("{name} is no run: {problem}")]
+    NotARun {
+        /// What was asked for.
+        name: String,
+        /// What stands there.
+        problem: String,
     },
     /// Runs are not kept.
     #[error("no run was kept: MISSION_RUNS is `none`; set it to the folder that holds the run")]
@@ -86,6 +106,18 @@ impl JournalError {
             _ => ("it cannot be used", "set MISSION_RUNS to another folder, or to `none`"),
         };
         Self::Place { path: path.to_path_buf(), problem, fix, source }
+    }
+}
+
+impl JournalError {
+    /// Runs that cannot be looked at.
+    pub(super) fn reading(path: &Path, source: io::Error) -> Self {
+        let (problem, fix) = match source.kind() {
+            io::ErrorKind::NotADirectory => ("it is no folder", "set MISSION_RUNS to the folder that holds the runs"),
+            io::ErrorKind::PermissionDenied => ("it may not be read", "ask as the user that the runs belong to"),
+            _ => ("it cannot be read", "set MISSION_RUNS to the folder that holds the runs"),
+        };
+        Self::Unreadable { path: path.to_path_buf(), problem, fix, source }
     }
 }
 

@@ -1,18 +1,18 @@
 //! `meta.json`: what a list of runs shows, so that it reads no log; and the last synced line, as a witness.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
-use mission_contract::event::{Event, Outcome};
+use mission_contract::event::{Event, Outcome, UsageTotal};
 use mission_contract::log::Entry;
 use mission_contract::spec::Protocol;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::sys::files::{Durability, replace_file};
+use crate::sys::files::{Durability, open_regular, replace_file};
 
 /// A run as a list shows it. A cache: everything in it stands in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMeta {
     /// The run.
     pub run_id: String,
@@ -34,6 +34,9 @@ pub struct RunMeta {
     pub model: Option<String>,
     /// How the model is spoken to.
     pub protocol: Protocol,
+    /// What its replies cost, when its last stretch ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageTotal>,
     /// The last line known to be durable when this was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Witness>,
@@ -75,6 +78,7 @@ impl RunMeta {
             Event::MissionFinished(finished) => {
                 self.outcome = Some(finished.outcome);
                 self.steps = finished.steps;
+                self.usage.clone_from(&finished.usage);
             }
             _ => {}
         }
@@ -82,11 +86,13 @@ impl RunMeta {
 
     /// Reads it; nothing when it is missing or not readable, as a cache may be.
     pub fn read(path: &Path) -> Option<Self> {
-        let facts = std::fs::metadata(path).ok()?;
-        if facts.len() > limits::META_BYTES {
+        let mut text = Vec::new();
+        let bound = limits::META_BYTES.saturating_add(1);
+        open_regular(path).ok()?.take(bound).read_to_end(&mut text).ok()?;
+        if u64::try_from(text.len()).is_ok_and(|length| length > limits::META_BYTES) {
             return None;
         }
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        serde_json::from_slice(&text).ok()
     }
 
     /// Writes it whole.

@@ -11,16 +11,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mission_contract::digest;
-use mission_contract::line::{ChainVerifier, Line, LineProblem, parse_line, put_back};
+use mission_contract::line::{ChainVerifier, LINE_START, Line, LineProblem, parse_line, put_back};
 use mission_contract::log::Entry;
 use mission_contract::text::{DEDUPLICATED_BYTES, Text};
 use serde_json::value::RawValue;
 
 use super::ReadError;
 use crate::limits;
+use crate::sys::files::open_regular;
 
-/// Where every line begins.
-const LINE_START: &[u8] = b"{\"seq\":";
+/// What is wrong with a line without its end.
+pub(super) const CUT: &str = "it was cut short";
 
 /// Reads a log. Yields its good lines in order; the error, if there is one, is the last thing it yields.
 #[derive(Debug)]
@@ -70,8 +71,36 @@ impl LogReader {
     /// When the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|source| ReadError::Io { path: name.clone(), source })?;
+        let file = open_regular(path).map_err(|source| ReadError::Io { path: name.clone(), source })?;
         Ok(Self::new(file, name))
+    }
+
+    /// Reads on behind the last good line, where the log was torn when it was read: it is being written, and may have grown.
+    pub fn again(&mut self) {
+        if self.over && self.tail.torn.take().is_some() {
+            self.rewind();
+        }
+        self.over = false;
+    }
+
+    /// Makes everything durable that stands in the log by now, whoever wrote it. Returns how many bytes that are.
+    ///
+    /// # Errors
+    /// When the system cannot say that it is.
+    pub fn sync(&self) -> Result<u64, ReadError> {
+        let log = &self.input.get_ref().log;
+        let bytes = log.metadata().map_err(|source| self.io(source))?.len();
+        match log.sync_data() {
+            // What can only be read holds nothing that is not durable.
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EROFS | libc::EINVAL)) => Err(self.io(error)),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Goes back to the end of the last good line.
+    fn rewind(&mut self) {
+        self.input.consume(self.input.buffer().len());
+        self.input.get_mut().at = self.tail.bytes;
     }
 
     pub(super) fn new(file: File, name: String) -> Self {
@@ -109,7 +138,11 @@ impl LogReader {
     fn read(&mut self) -> Result<Option<Line>, ReadError> {
         let problem = match self.next_bytes().map_err(|source| self.io(source))? {
             Bytes::End => return Ok(None),
-            Bytes::Cut => "it was cut short".to_owned(),
+            Bytes::Cut => {
+                // The end of the file: what is written behind it meanwhile is looked at when it is read again.
+                self.tail.torn = Some(TornTail { bytes: length(&self.buffer), problem: CUT.to_owned() });
+                return Ok(None);
+            }
             Bytes::TooLong => format!("it is longer than {} bytes", limits::JOURNAL_LINE_BYTES),
             Bytes::Line => match self.chain.check(&self.buffer) {
                 Ok(line) => return self.good(line).map(Some),
@@ -210,7 +243,7 @@ impl LogReader {
         let mut last = None;
         let mut bytes = 0_u64;
         loop {
-            bytes = bytes.saturating_add(u64::try_from(self.buffer.len()).unwrap_or(u64::MAX));
+            bytes = bytes.saturating_add(length(&self.buffer));
             last = last.max(group_in(&self.buffer));
             if let Bytes::End = self.next_bytes()? {
                 return Ok((last, bytes));
@@ -241,7 +274,7 @@ enum Bytes {
 }
 
 /// The group of the whole line in these bytes, if there is one: at their beginning, or behind a line whose newline was lost.
-fn group_in(bytes: &[u8]) -> Option<u64> {
+pub(super) fn group_in(bytes: &[u8]) -> Option<u64> {
     if !bytes.ends_with(b"\n") {
         return None;
     }
@@ -253,6 +286,10 @@ fn group_in(bytes: &[u8]) -> Option<u64> {
             Err(_) => None,
         })
         .max()
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// Reads a file from a place on, whatever its own position is.

@@ -69,6 +69,23 @@ impl RunLog {
         sinks: Vec<Box<dyn EventSink>>,
     ) -> Result<Self, JournalError> {
         let held = store.create(run_id, &*clock)?;
+        Self::begin(held, clock, sinks)
+    }
+
+    /// The same with just this id. What a process left there that died before it wrote a line is taken over.
+    ///
+    /// # Errors
+    /// What is in the way: somebody else who begins it, for one.
+    pub fn create_exactly(
+        store: &RunStore,
+        run_id: &str,
+        clock: Arc<dyn Clock>,
+        sinks: Vec<Box<dyn EventSink>>,
+    ) -> Result<Self, JournalError> {
+        Self::begin(store.create_exactly(run_id)?, clock, sinks)
+    }
+
+    fn begin(held: HeldRun, clock: Arc<dyn Clock>, sinks: Vec<Box<dyn EventSink>>) -> Result<Self, JournalError> {
         let meta = RunMeta { run_id: held.run_id.clone(), created_at: rfc3339(clock.utc()), ..RunMeta::default() };
         Self::start(held, (0, digest::ZERO.to_owned()), 1, meta, clock, sinks)
     }
@@ -295,7 +312,7 @@ impl Drop for RunLog {
 
 /// Moves what stands behind the last good line to a file of its own, and cuts the log there. The copy is durable before the
 /// log is cut.
-fn move_torn(log: &File, folder: &Path, tail: &Tail) -> io::Result<()> {
+pub(super) fn move_torn(log: &File, folder: &Path, tail: &Tail) -> io::Result<()> {
     let name = format!("log.torn-{}", tail.seq.saturating_add(1));
     let mut suffix = 1_u64;
     let mut torn = loop {

@@ -106,6 +106,50 @@ async fn a_run_from_its_first_line_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_clock_that_goes_back_only_informs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RunStore::of(None, folder.path());
+    let clock = Arc::new(ManualClock::at("2026-12-01T02:03:04Z".parse().unwrap()));
+    let (sink, delivered) = collector();
+    let mut log = RunLog::create(&store, "run_1-1", Arc::clone(&clock) as Arc<dyn Clock>, vec![sink]).unwrap();
+    let path = log.folder().unwrap().join("log.ndjson");
+    let mut open = Open { run_id: "run_1-1".into(), format: mission_contract::LOG_FORMAT, ..Open::default() };
+    open.spec.objective = "wait".into();
+    log.append(0, Entry::Open(Box::new(open)));
+    for (ms, at) in [(1, "2026-12-02T02:03:04Z"), (2, "2026-12-02T01:03:04Z"), (3, "1970-01-01T00:00:00Z")] {
+        clock.set_utc(at.parse().unwrap());
+        log.record(ms, notice(at), None);
+        log.synced().await.unwrap();
+    }
+    log.record(4, finished(), None);
+    assert_eq!(log.close(Patience::AtMost(GRACE)).await, Closing::default());
+    assert_eq!(delivered.iter().count(), 4);
+    let at: Vec<String> = lines(&path).into_iter().map(|line| line.at).collect();
+    assert!(!at.is_sorted(), "{at:?}");
+    let place = store.find("run_1-1", folder.path()).unwrap();
+    let verdict = crate::journal::verify(&place, None).unwrap();
+    assert_eq!((verdict.fault, verdict.notes, verdict.ended), (None, Vec::new(), true));
+    assert_eq!(store.names().unwrap(), ["run_1-1"]);
+}
+
+#[tokio::test]
+async fn a_log_that_was_removed_is_a_failed_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RunStore::of(None, folder.path());
+    let (sink, delivered) = collector();
+    let mut log = RunLog::create(&store, "run_1-1", clock(), vec![sink]).unwrap();
+    log.append(0, open());
+    log.synced().await.unwrap();
+    // The writer may be about to write its facts beside the log.
+    while std::fs::remove_dir_all(log.folder().unwrap()).is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound) {}
+    log.record(1, notice("lost"), None);
+    let error = log.synced().await.unwrap_err();
+    assert!(error.detail.contains("its file was removed"), "{error}");
+    assert_eq!(log.close(Patience::AtMost(GRACE)).await.failed, Some(error));
+    assert_eq!(delivered.iter().count(), 0);
+}
+
+#[tokio::test]
 async fn a_run_without_an_end_stays_marked_open() {
     let folder = tempfile::tempdir().unwrap();
     let store = RunStore::of(None, folder.path());

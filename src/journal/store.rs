@@ -17,11 +17,11 @@ const STATE_FOLDER: &str = ".mission";
 /// The log of a run, in its folder.
 pub(super) const LOG_FILE: &str = "log.ndjson";
 /// Its lock.
-const LOCK_FILE: &str = "lock";
+pub(super) const LOCK_FILE: &str = "lock";
 /// Its facts for lists.
 pub(super) const META_FILE: &str = "meta.json";
 /// Among the runs: one empty file for each run that has begun and not ended.
-const OPEN_FOLDER: &str = "open";
+pub(super) const OPEN_FOLDER: &str = "open";
 
 /// Where runs are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,11 @@ impl RunStore {
             _ => Place::Folder { runs: folder.join(word), state: None },
         };
         Self { place }
+    }
+
+    /// No place: runs are not kept.
+    pub fn nowhere() -> Self {
+        Self { place: Place::Nowhere }
     }
 
     /// Whether a run leaves a log behind.
@@ -127,12 +132,74 @@ impl RunStore {
         Ok(run_id)
     }
 
+    /// Whether there is such a run with at least a line in its log.
+    ///
+    /// # Errors
+    /// When no runs are kept.
+    pub fn holds(&self, run_id: &str) -> Result<bool, JournalError> {
+        match self.run_folder(run_id) {
+            None => Err(JournalError::NotKept),
+            Some(folder) => Ok(LogReader::open(&folder.join(LOG_FILE)).is_ok_and(|mut reader| reader.next().is_some())),
+        }
+    }
+
+    /// Runs that began and were not seen to end, in no order, at most so many: some may be going on.
+    pub fn marked_open(&self, most: usize) -> Vec<String> {
+        let Some(runs) = self.folder() else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(runs.join(OPEN_FOLDER)) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter(|name| is_run_id(name)).take(most).collect()
+    }
+
+    /// Takes the mark of a run away that has ended, or never began.
+    pub fn unmark(&self, held: &HeldRun) {
+        if let Some(place) = &held.place {
+            // What stays is found again.
+            let _ = std::fs::remove_file(&place.marker);
+        }
+    }
+
     /// Makes a run and takes its lock. Where the id is taken by now, another one is minted.
     pub(super) fn create(&self, run_id: &str, clock: &dyn Clock) -> Result<HeldRun, JournalError> {
-        let Place::Folder { runs, state } = &self.place else {
+        let Place::Folder { runs, .. } = &self.place else {
             let log = tempfile::tempfile().map_err(|source| JournalError::place(&std::env::temp_dir(), source))?;
             return Ok(HeldRun { run_id: run_id.to_owned(), log, place: None, unsynced: Vec::new() });
         };
+        let unsynced = self.create_places()?;
+        let (run_id, folder) = self.create_folder(runs, run_id, clock)?;
+        let marker = runs.join(OPEN_FOLDER).join(&run_id);
+        let lock = take_lock(&run_id, &folder).inspect_err(|_| undo(&folder, &marker))?;
+        Self::furnish(run_id, HeldPlace { folder, marker, lock }, unsynced)
+    }
+
+    /// The same with just this id. A folder without a line of a log is what a process left that died early, and is taken over.
+    pub(super) fn create_exactly(&self, run_id: &str) -> Result<HeldRun, JournalError> {
+        let Some(runs) = self.folder() else { return Err(JournalError::NotKept) };
+        let unsynced = self.create_places()?;
+        let folder = runs.join(run_id);
+        match create_folder(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(JournalError::place(&folder, error)),
+            _ => {}
+        }
+        let marker = runs.join(OPEN_FOLDER).join(run_id);
+        let lock = take_lock(run_id, &folder)?;
+        let log = folder.join(LOG_FILE);
+        if log.exists() {
+            match LogReader::open(&log).and_then(LogReader::into_tail) {
+                // Nothing in it was ever durable.
+                Err(ReadError::Empty { .. }) => {
+                    std::fs::remove_file(&log).map_err(|source| JournalError::place(&log, source))?;
+                }
+                _ => return Err(JournalError::Held { run_id: run_id.to_owned(), holder: None }),
+            }
+        }
+        let _ = std::fs::remove_file(&marker);
+        Self::furnish(run_id.to_owned(), HeldPlace { folder, marker, lock }, unsynced)
+    }
+
+    /// Makes the folders above the runs. Gives those in which something was made that is not durable yet.
+    fn create_places(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let Place::Folder { runs, state } = &self.place else { return Ok(Vec::new()) };
         let open_folder = runs.join(OPEN_FOLDER);
         let mut unsynced = create_folders(&open_folder).map_err(|source| JournalError::place(runs, source))?;
         if let Some(state) = state
@@ -140,20 +207,24 @@ impl RunStore {
         {
             unsynced.push(state.clone());
         }
-        let (run_id, folder) = self.create_folder(runs, run_id, clock)?;
-        let marker = open_folder.join(&run_id);
-        let made = take_lock(&run_id, &folder).and_then(|lock| {
-            let log = create_file(&folder.join(LOG_FILE)).map_err(|source| JournalError::place(&folder, source))?;
-            create_file(&marker).map_err(|source| JournalError::place(&open_folder, source))?;
-            Ok((lock, log))
+        unsynced.extend([runs.clone(), open_folder]);
+        Ok(unsynced)
+    }
+
+    /// Makes the files of a run whose lock is held: all of them, or nothing of the run is left.
+    fn furnish(run_id: String, mut place: HeldPlace, mut unsynced: Vec<PathBuf>) -> Result<HeldRun, JournalError> {
+        let HeldPlace { folder, marker, lock } = &mut place;
+        let made = create_file(&folder.join(LOG_FILE)).and_then(|log| {
+            create_file(marker)?;
+            lock.sign(&Holder::this_process(1))?;
+            Ok(log)
         });
-        let (mut lock, log) = made.inspect_err(|_| undo(&folder, &marker))?;
-        if let Err(source) = lock.sign(&Holder::this_process(1)) {
-            undo(&folder, &marker);
-            return Err(JournalError::place(&folder, source));
-        }
-        unsynced.extend([folder.clone(), runs.clone(), open_folder]);
-        Ok(HeldRun { run_id, log, place: Some(HeldPlace { folder, marker, lock }), unsynced })
+        let log = made.map_err(|source| {
+            undo(folder, marker);
+            JournalError::place(folder, source)
+        })?;
+        unsynced.push(folder.clone());
+        Ok(HeldRun { run_id, log, place: Some(place), unsynced })
     }
 
     fn create_folder(&self, runs: &Path, run_id: &str, clock: &dyn Clock) -> Result<(String, PathBuf), JournalError> {
@@ -220,6 +291,16 @@ impl HeldRun {
         &self.run_id
     }
 
+    /// Whether its log holds nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.log.metadata().is_ok_and(|facts| facts.len() == 0)
+    }
+
+    /// Its folder; nothing where the run is not kept.
+    pub fn folder(&self) -> Option<&Path> {
+        self.place.as_ref().map(|place| place.folder.as_path())
+    }
+
     /// Reads its log from the beginning.
     ///
     /// # Errors
@@ -239,7 +320,7 @@ impl HeldRun {
     }
 }
 
-fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
+pub(super) fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalError> {
     Lock::take(&folder.join(LOCK_FILE)).map_err(|error| match error {
         LockError::Held(holder) => JournalError::Held { run_id: run_id.to_owned(), holder },
         LockError::Unsupported(source) => JournalError::NoLocks { path: folder.to_path_buf(), source },
@@ -263,7 +344,7 @@ fn ignore_all(state: &Path) -> io::Result<bool> {
 }
 
 /// Whether a word can be a run id: `run_`, up to 32 letters and digits, and as many again behind a hyphen.
-pub(super) fn is_run_id(word: &str) -> bool {
+pub fn is_run_id(word: &str) -> bool {
     let part = |part: &str| (1..=32).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let Some(rest) = word.strip_prefix("run_") else { return false };
     match rest.split_once('-') {

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -276,6 +277,10 @@ impl Writer {
         }
         if let Err(error) = self.log.sync_data() {
             return self.fail(&format!("it could not be synced ({error})"));
+        }
+        // What was synced into a file that nobody can find any more is lost with this process.
+        if self.kept.is_some() && self.log.metadata().is_ok_and(|facts| facts.nlink() == 0) {
+            return self.fail("its file was removed");
         }
         let (seq, sum) = (self.seq, self.lines.head());
         if let Some(kept) = &mut self.kept {

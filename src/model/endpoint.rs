@@ -1,10 +1,10 @@
 //! Base URLs of model servers: what a person types, and where a request goes.
 
-use std::net::IpAddr;
-
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::secret::Secret;
+use crate::sys::http::Route;
 
 /// Where a model server is.
 #[derive(Clone)]
@@ -41,8 +41,10 @@ impl Endpoint {
         if url.fragment().is_some() {
             return Err("it has a fragment (`#…`): leave that out".to_owned());
         }
+        // Signs may stand there by their numbers; the word itself is sent.
+        let word = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let credentials = (!url.username().is_empty() || url.password().is_some())
-            .then(|| (url.username().to_owned(), Secret::new(url.password().unwrap_or_default())));
+            .then(|| (word(url.username()), Secret::new(&word(url.password().unwrap_or_default()))));
         // Neither fails for a URL that has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
@@ -80,17 +82,9 @@ impl Endpoint {
         self.url.scheme() == "https"
     }
 
-    /// True when it is this machine itself: no proxy stands between.
-    pub fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        match bare.parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
-            Err(_) => {
-                let name = host.trim_end_matches('.').to_ascii_lowercase();
-                name == "localhost" || name.ends_with(".localhost")
-            }
-        }
+    /// What its client has to know of it.
+    pub fn route(&self) -> Route {
+        Route::of(&self.url)
     }
 }
 
@@ -122,6 +116,8 @@ mod tests {
         let (user, password) = endpoint.credentials().unwrap();
         assert_eq!((user, password.reveal()), ("me", "pa55word"));
         assert!(!format!("{endpoint:?}").contains("pa55word"));
+        let endpoint = Endpoint::parse("https://m%65:p%40ss@models.example").unwrap();
+        assert_eq!(endpoint.credentials().unwrap().1.reveal(), "p@ss");
     }
 
     #[test]
@@ -149,10 +145,10 @@ mod tests {
             "http://0.0.0.0:1",
             "http://[::ffff:127.0.0.1]",
         ] {
-            assert!(Endpoint::parse(base).unwrap().is_loopback(), "{base}");
+            assert!(Endpoint::parse(base).unwrap().route().is_loopback, "{base}");
         }
         for base in ["http://10.0.0.1", "https://localhost.example", "http://[2001:db8::1]"] {
-            assert!(!Endpoint::parse(base).unwrap().is_loopback(), "{base}");
+            assert!(!Endpoint::parse(base).unwrap().route().is_loopback, "{base}");
         }
     }
 }

@@ -1,11 +1,9 @@
 //! The HTTP client of a model server: one connection that is kept, no redirects, no proxy to this machine, and words for what goes wrong.
 
-use std::error::Error;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use tokio::time::timeout;
 
@@ -18,6 +16,7 @@ use crate::limits::{
     MODEL_CONNECT_SECONDS, MODEL_ERROR_BODY_BYTES, MODEL_IDLE_SECONDS, MODEL_KEEP_SECONDS, MODEL_KEEP_TLS_SECONDS,
     MODEL_TAIL_SECONDS,
 };
+use crate::sys::http::{Cause, beginning, client, header, status_text};
 
 /// A client for one model server.
 #[derive(Debug)]
@@ -49,35 +48,16 @@ impl HttpClient {
                 sensitive(&format!("Bearer {}", key.reveal())).ok_or(ModelError::BadKey { variable: key_variable })?,
             );
         }
-        let mut builder = Client::builder()
-            .http1_only()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .tcp_nodelay(true)
+        let problem = |problem: String| ModelError::Client { server: endpoint.shown(), problem };
+        let route = endpoint.route();
+        let keep = if route.is_encrypted { MODEL_KEEP_TLS_SECONDS } else { MODEL_KEEP_SECONDS };
+        let client = client(route)
+            .map_err(problem)?
             .connect_timeout(Duration::from_secs(MODEL_CONNECT_SECONDS))
-            .pool_max_idle_per_host(2)
+            .pool_idle_timeout(Duration::from_secs(keep))
             .default_headers(headers)
-            .user_agent(concat!("mission/", env!("CARGO_PKG_VERSION")));
-        if endpoint.is_loopback() {
-            builder = builder.no_proxy();
-        }
-        builder = if endpoint.is_encrypted() || (!endpoint.is_loopback() && has_encrypted_proxy()) {
-            // Whoever was first in this process decides; both would install the same.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            builder.pool_idle_timeout(Duration::from_secs(MODEL_KEEP_TLS_SECONDS))
-        } else {
-            // No connection of this client is ever encrypted: a configuration that trusts nobody costs nothing to build.
-            let trust = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .map_err(|error| ModelError::Client { server: endpoint.shown(), problem: error.to_string() })?
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth();
-            builder.tls_backend_preconfigured(trust).pool_idle_timeout(Duration::from_secs(MODEL_KEEP_SECONDS))
-        };
-        let client = builder
             .build()
-            .map_err(|error| ModelError::Client { server: endpoint.shown(), problem: one_line(&chain(&error)) })?;
+            .map_err(|error| problem(one_line(&Cause::of(&error).words)))?;
         Ok(Self { client, endpoint, key, key_variable, base_variable })
     }
 
@@ -136,9 +116,10 @@ impl HttpClient {
     /// A status that says no.
     async fn refusal(&self, response: Response) -> Trouble {
         let status = response.status();
-        let retry_after = header(&response, &RETRY_AFTER);
-        let location = header(&response, &LOCATION);
-        let body = self.scrub(&beginning(response).await);
+        let retry_after = header(response.headers(), &RETRY_AFTER);
+        let location = header(response.headers(), &LOCATION);
+        let (most, within) = (crate::limits::size(MODEL_ERROR_BODY_BYTES), Duration::from_secs(MODEL_TAIL_SECONDS));
+        let body = self.scrub(&String::from_utf8_lossy(&beginning(response, most, within).await));
         let words = server_words(&body);
         let mut detail = format!("{} answered {}", self.server(), status_text(status));
         if status.is_redirection() {
@@ -178,10 +159,8 @@ impl HttpClient {
     pub fn transport(&self, error: &reqwest::Error) -> Trouble {
         let server = self.server();
         let hint = self.base_variable.map_or_else(String::new, |name| format!(" Check that it runs, and {name}."));
-        let io_kind = sources(error).find_map(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
-        let words = chain(error);
+        let Cause { kind: io_kind, tls, words } = Cause::of(error);
         let lower = words.to_lowercase();
-        let tls = sources(error).find_map(|source| source.downcast_ref::<rustls::Error>());
         let is_tls = tls.is_some() || lower.contains("certificate") || lower.contains("tls handshake");
         let (kind, detail) = if error.is_connect() {
             if let Some(rustls::Error::InvalidMessage(_)) = tls {
@@ -225,63 +204,4 @@ fn sensitive(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);
     Some(value)
-}
-
-/// A header as text.
-pub fn header(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-/// A status with its words.
-pub fn status_text(status: StatusCode) -> String {
-    match status.canonical_reason() {
-        Some(reason) => format!("{} {reason}", status.as_u16()),
-        None => status.as_u16().to_string(),
-    }
-}
-
-/// The beginning of a body, as far as it comes soon.
-async fn beginning(mut response: Response) -> String {
-    let limit = crate::limits::size(MODEL_ERROR_BODY_BYTES);
-    let mut body = Vec::new();
-    let read = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            body.extend_from_slice(&chunk);
-            if body.len() >= limit {
-                break;
-            }
-        }
-    };
-    let _ = timeout(Duration::from_secs(MODEL_TAIL_SECONDS), read).await;
-    body.truncate(limit);
-    String::from_utf8_lossy(&body).into_owned()
-}
-
-fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    // An I/O error hides the error it carries from the chain of sources.
-    std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        }
-    })
-    .take(16)
-}
-
-/// An error with its causes, without the address it was about: that may hold what must not be shown.
-fn chain(error: &reqwest::Error) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for source in sources(error).skip(1) {
-        let text = source.to_string();
-        if !words.iter().any(|earlier| earlier.contains(&text)) {
-            words.push(text);
-        }
-    }
-    words.join(": ")
-}
-
-fn has_encrypted_proxy() -> bool {
-    ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
-        .iter()
-        .any(|name| std::env::var(name).is_ok_and(|value| value.trim().to_ascii_lowercase().starts_with("https://")))
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Endpoint;
 use super::failure::{FailureKind, Trouble, one_line};
-use super::http::{HttpClient, header, status_text};
+use super::http::HttpClient;
 use super::request::{Format, Renderer, Unsent};
 use super::secret::Secret;
 use super::settings::ModelError;
@@ -29,6 +29,7 @@ use crate::limits::{
     MODEL_BODY_BYTES, MODEL_DRAIN_MS, MODEL_EVENT_BYTES, MODEL_IDLE_SECONDS, MODEL_PROBE_BYTES, MODEL_PROBE_SECONDS,
     MODEL_REUSE_MS, MODEL_TAIL_SECONDS,
 };
+use crate::sys::http::{header, status_text};
 use crate::sys::sse::{SseItem, SseSplitter};
 
 /// The model that is asked for where a local server lists none and none was named.
@@ -227,7 +228,7 @@ impl OpenAiBackend {
 
     /// A fine status with something that is no completion.
     fn odd(&self, response: &Response, problem: &str, body: &[u8]) -> Trouble {
-        let kind = header(response, &CONTENT_TYPE).map_or_else(String::new, |kind| format!(", {}", one_line(&kind)));
+        let kind = header(response.headers(), &CONTENT_TYPE).map_or_else(String::new, |kind| format!(", {}", one_line(&kind)));
         let body = self.http.scrub(&String::from_utf8_lossy(body));
         let words = one_line(&body);
         let words = if words.is_empty() { String::new() } else { format!(" It begins: {words}") };
@@ -287,8 +288,8 @@ struct Reading {
 
 impl Reading {
     fn of(response: &Response) -> Self {
-        let kind = header(response, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-        let encoding = header(response, &CONTENT_ENCODING).unwrap_or_default();
+        let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let encoding = header(response.headers(), &CONTENT_ENCODING).unwrap_or_default();
         let problem = if response.status() == reqwest::StatusCode::NO_CONTENT {
             Some("which holds no completion".to_owned())
         } else if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {

@@ -66,6 +66,13 @@ impl ScriptedBackend {
         Self { file: file.to_owned(), model, steps: script.steps, next: Mutex::default() }
     }
 
+    /// Goes on behind so many replies, which an earlier stretch of the run got.
+    pub fn skip(&self, replies: u64, is_native: bool) {
+        for _ in 0..replies {
+            self.advance(is_native);
+        }
+    }
+
     async fn play(&self, request: ModelRequest, deltas: Sender<Delta>, cancel: CancellationToken) -> ModelReply {
         let is_native = !request.functions.is_empty();
         let (number, call) = self.advance(is_native);

@@ -150,6 +150,8 @@ pub struct ModelPlan {
     /// The base URL as it may be shown: without credentials and without a query.
     pub base_url: Option<String>,
     source: Source,
+    /// Replies that an earlier stretch of the run got, and whether by function calls: a script goes on behind them.
+    behind: (u64, bool),
 }
 
 #[derive(Clone, Debug)]
@@ -159,6 +161,12 @@ enum Source {
 }
 
 impl ModelPlan {
+    /// The same for a run that is taken up behind so many replies.
+    #[must_use]
+    pub fn behind(self, replies: u64, is_native: bool) -> Self {
+        Self { behind: (replies, is_native), ..self }
+    }
+
     /// The backend. Reads the script, or asks the server for its list when no model is named; otherwise nothing is read or connected.
     ///
     /// # Errors
@@ -166,7 +174,12 @@ impl ModelPlan {
     pub async fn open(self) -> Result<Box<dyn ModelBackend>, ModelError> {
         match self.source {
             Source::OpenAi(settings) => Ok(Box::new(OpenAiBackend::connect(settings).await?)),
-            Source::Script(file) => Ok(Box::new(ScriptedBackend::open(&file, self.model)?)),
+            Source::Script(file) => {
+                let backend = ScriptedBackend::open(&file, self.model)?;
+                let (replies, is_native) = self.behind;
+                backend.skip(replies, is_native);
+                Ok(Box::new(backend))
+            }
         }
     }
 }
@@ -204,7 +217,7 @@ pub fn plan(choice: &ModelChoice) -> Result<ModelPlan, ModelError> {
         }
         Provider::Scripted => {
             let file = choice.script.clone().filter(|file| !file.as_os_str().is_empty()).ok_or(ModelError::NoScript)?;
-            Ok(ModelPlan { provider: "scripted", model, base_url: None, source: Source::Script(file) })
+            Ok(ModelPlan { provider: "scripted", model, base_url: None, source: Source::Script(file), behind: (0, false) })
         }
     }
 }
@@ -228,6 +241,7 @@ fn openai(kind: OpenAiKind, base: Endpoint, key: Option<&str>, model: Option<Str
         model: model.clone(),
         base_url,
         source: Source::OpenAi(OpenAiSettings { kind, base, key, model }),
+        behind: (0, false),
     })
 }
 

@@ -124,7 +124,7 @@ impl Redactor {
 
     /// The same, and with `evidence` what a record passes verbatim otherwise is redacted too.
     pub fn with_evidence(self, evidence: bool) -> Self {
-        Self { evidence, ..self }
+        Self { evidence: evidence || self.evidence, ..self }
     }
 
     /// The text with every secret replaced. A text without one is not copied.

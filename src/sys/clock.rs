@@ -23,18 +23,25 @@ pub fn rfc3339(moment: DateTime<Utc>) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
+    /// Its reading at that moment, in milliseconds.
+    from: u64,
 }
 
 impl SystemClock {
     /// A clock whose monotonic reading starts at zero now.
     pub fn start() -> Self {
-        Self { start: Instant::now() }
+        Self::from(0)
+    }
+
+    /// A clock whose monotonic reading starts at so many milliseconds now: the work time of a run is carried over.
+    pub fn from(ms: u64) -> Self {
+        Self { start: Instant::now(), from: ms }
     }
 }
 
 impl Clock for SystemClock {
     fn monotonic_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(self.from)
     }
 
     fn utc(&self) -> DateTime<Utc> {
@@ -61,6 +68,11 @@ impl ManualClock {
         if let Some(later) = chrono::TimeDelta::from_std(by).ok().and_then(|delta| now.1.checked_add_signed(delta)) {
             now.1 = later;
         }
+    }
+
+    /// Sets the time of day, back or forth, as an administrator does.
+    pub fn set_utc(&self, utc: DateTime<Utc>) {
+        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1 = utc;
     }
 
     fn read(&self) -> (u64, DateTime<Utc>) {

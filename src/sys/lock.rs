@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -64,6 +65,15 @@ pub enum LockError {
     Io(#[from] io::Error),
 }
 
+/// What a look at a lock sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nobody holds it.
+    Free,
+    /// Somebody does, and has signed or not yet.
+    Held(Option<Holder>),
+}
+
 /// A lock that is held until this value, or the process, is gone. The kernel frees it: no crash leaves one behind.
 #[derive(Debug)]
 pub struct Lock {
@@ -73,14 +83,39 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock, at once or not at all. The file is made (0600) when it is missing.
     pub fn take(path: &Path) -> Result<Self, LockError> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+        let mut looks = 0;
+        let taken = loop {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                // Somebody may only be looking, which is over in a moment.
+                Err((busy, Errno::EWOULDBLOCK)) if looks < limits::LOCK_LOOKS => {
+                    looks = looks.saturating_add(1);
+                    file = busy;
+                    std::thread::sleep(Duration::from_millis(limits::LOCK_LOOK_MS));
+                }
+                taken => break taken,
+            }
+        };
+        match taken {
             Ok(file) => Ok(Self { file }),
             Err((mut file, Errno::EWOULDBLOCK)) => Err(LockError::Held(read_holder(&mut file))),
             Err((_, errno @ (Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL))) => {
                 Err(LockError::Unsupported(errno.into()))
             }
             Err((_, errno)) => Err(LockError::Io(errno.into())),
+        }
+    }
+
+    /// Looks whether somebody holds it. Nothing is made, and whoever wants the lock is not kept from it for longer than the look.
+    pub fn look(path: &Path) -> io::Result<Look> {
+        let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
+            file => file?,
+        };
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_) => Ok(Look::Free),
+            Err((mut file, Errno::EWOULDBLOCK)) => Ok(Look::Held(read_holder(&mut file))),
+            Err((_, errno)) => Err(errno.into()),
         }
     }
 
@@ -123,5 +158,28 @@ mod tests {
         }
         drop(lock);
         Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_look_sees_the_holder_and_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert_eq!(Lock::look(&path).unwrap(), Look::Free);
+        assert!(!path.exists(), "nothing is made");
+        let mut lock = Lock::take(&path).unwrap();
+        lock.sign(&Holder::this_process(2)).unwrap();
+        assert_eq!(Lock::look(&path).unwrap(), Look::Held(Some(Holder::this_process(2))));
+        drop(lock);
+        assert_eq!(Lock::look(&path).unwrap(), Look::Free);
+        // Whoever takes it waits for the end of a look.
+        let looking = Flock::lock(File::open(&path).unwrap(), FlockArg::LockSharedNonblock).unwrap();
+        let (begins, begun) = std::sync::mpsc::channel();
+        let taking = std::thread::spawn(move || {
+            begins.send(()).unwrap();
+            Lock::take(&path).map(drop)
+        });
+        begun.recv().unwrap();
+        drop(looking);
+        taking.join().unwrap().unwrap();
     }
 }

@@ -1,10 +1,12 @@
 //! The tool plane behind one trait: discovery, structural check of definitions, calling.
 //!
+//! * [`address`]: where a server is on the network, and what may be shown of it.
 //! * [`namespaces`]: what the command line says about servers, as requests.
 //! * [`definition`]: one tool as its server defines it, read and checked alone.
 //! * [`structure`]: the structural check of a schema, without compiling it.
 //! * [`mcp`]: servers of the Model Context Protocol; the only room that knows `rmcp`.
 
+pub mod address;
 pub mod definition;
 pub mod mcp;
 pub mod namespaces;
@@ -48,6 +50,12 @@ pub trait ToolPlane: Send + Sync {
     /// Lists every server again.
     fn list(&self) -> BoxFuture<'static, Discovery>;
 
+    /// Lists those servers again that do not tell when their list changes: for the boundaries of steps. Nothing when there are none, or
+    /// nothing is different. What it returns is whole: the other servers are in it as they were.
+    fn list_unheard(&self) -> BoxFuture<'static, Option<Discovery>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Ends the servers: end of input, a moment, TERM, a moment, KILL; always the whole group.
     fn close(&self) -> BoxFuture<'static, ()>;
 }
@@ -56,23 +64,37 @@ pub trait ToolPlane: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// A command cannot be split into words.
-    #[error("--mcp-stdio `{given}`: {why}")]
+    #[error("{place} `{given}`: {why}")]
     Command {
+        /// The flag or the variable.
+        place: &'static str,
         /// As it was given.
         given: String,
         /// What is wrong, and the fix.
         why: &'static str,
     },
+    /// What is no URL.
+    #[error("{place} `{given}`: {why}")]
+    Url {
+        /// The flag or the variable.
+        place: &'static str,
+        /// What may be shown of it.
+        given: String,
+        /// What is wrong, and the fix.
+        why: String,
+    },
     /// Two servers have one name.
-    #[error("--mcp-stdio `{given}`: the name `{name}` is given to two servers; give each its own")]
+    #[error("{place} `{given}`: the name `{name}` is given to two servers; give each its own")]
     DuplicateName {
+        /// The flag or the variable.
+        place: &'static str,
         /// The name.
         name: String,
         /// The second of them, as it was given.
         given: String,
     },
     /// More servers than a run may have.
-    #[error("--mcp-stdio: {given} servers are asked for, {cap} are allowed; leave some out")]
+    #[error("--mcp-stdio, --mcp-url: {given} servers are asked for, {cap} are allowed; leave some out")]
     TooMany {
         /// How many there are.
         given: usize,

@@ -35,6 +35,14 @@ const REFUSALS: &[Refusal] = &[
     (&["--mission", "add", "--mcp-stdio", "a=true", "--mcp-stdio", "a=true"], &[], &["--mcp-stdio", "a"]),
     (&["--mission", "add", "--mcp-stdio", "unclosed 'quote"], &[], &["--mcp-stdio"]),
     (&["--mission", "add", "--mcp-optional", "nobody"], &[], &["--mcp-optional", "nobody"]),
+    (&["--mission", "add", "--mcp-url", "127.0.0.1:9/mcp"], &[], &["--mcp-url", "http://"]),
+    (&["--mission", "add"], &[("MCP_URL", "ftp://127.0.0.1/")], &["MCP_URL"]),
+    (&["--mission", "add", "--mcp-url", "http://127.0.0.1:9/a", "--mcp-token", "t", "--mcp-token", "u"], &[], &["--mcp-token"]),
+    (
+        &["--mission", "add", "--mcp-url", "http://127.0.0.1:9/a", "--mcp-url", "http://127.0.0.1:9/b"],
+        &[("MCP_TOKEN", "t")],
+        &["MCP_TOKEN"],
+    ),
     // models
     (&["--mission", "add", "--provider", "openai"], &[], &["OPENAI_API_KEY"]),
     (&["--mission", "add", "--provider", "scripted"], &[], &["--script"]),
@@ -48,8 +56,6 @@ const REFUSALS: &[Refusal] = &[
     // a skill
     (&["--mission", "add", "--skill", "no-such-skill"], &[], &["--skill", "no-such-skill"]),
     // published, and not there yet
-    (&["--mission", "add", "--mcp-url", "http://127.0.0.1:9/mcp"], &[], &["--mcp-url"]),
-    (&["--mission", "add", "--mcp-token", "t"], &[], &["--mcp-token"]),
     (&["--mission", "add", "--swarm"], &[], &["--swarm"]),
     (&["--mission", "add"], &[("MISSION_SWARM", "1")], &["MISSION_SWARM"]),
     (&["--campaign", "add"], &[], &["--campaign"]),

@@ -2,7 +2,8 @@
 //! (the envelope and `log_head` apart).
 
 use mission::engine::effect::Effect;
-use mission::engine::run::Run;
+use mission::engine::fold::{Fold, Folded};
+use mission::engine::run::{Run, is_resumable};
 use mission::redact::Redactor;
 use mission_contract::event::Event;
 use mission_contract::log::{Entry, Line, parse_line};
@@ -55,7 +56,7 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         }
         Effect::Ask { ask, .. } => Some(serde_json::to_string(&ask).unwrap()),
         Effect::Dispatch { intent, .. } => Some(serde_json::to_string(&intent).unwrap()),
-        Effect::AbortAsk | Effect::CancelCall | Effect::ListAgain | Effect::Finish(_) => None,
+        Effect::AbortAsk | Effect::CancelCall | Effect::OpenGate(_) | Effect::ListAgain | Effect::Finish(_) => None,
     };
     effects.into_iter().filter_map(written).collect()
 }
@@ -90,8 +91,36 @@ fn difference(lines: &[Line], count: usize) -> Option<String> {
     }
 }
 
+/// The first place where a log that ends there does not give back what a crash at that point loses: the records and asks between the
+/// last line and the next input.
+fn loss(lines: &[Line]) -> Option<String> {
+    let redactor = Redactor::new([("LOCAL_API_KEY".into(), CREDENTIAL.into())], []).unwrap();
+    for cut in 1..=lines.len() {
+        let mut fold = Fold::default();
+        for line in &lines[..cut] {
+            if let Err(problem) = fold.line(line.seq, line.ms, &line.entry) {
+                return Some(format!("line {}: {problem}", line.seq));
+            }
+        }
+        let Folded { run, lost, .. } = fold.finish();
+        let goes_on = run.outcome().is_none_or(is_resumable);
+        let missing = lines[cut..].iter().take_while(|line| is_output(&line.entry)).filter(|line| match &line.entry {
+            Entry::Intent(_) => false,
+            Entry::Record(record) => !(goes_on && record.get().starts_with("{\"event\":\"mission_finished\"")),
+            _ => true,
+        });
+        let missing: Vec<String> = missing.map(|line| body(&line.entry)).collect();
+        let lost = derived(lost, &redactor);
+        if missing != lost {
+            return Some(format!("after line {cut} the log has\n{missing:?}\nand the fold gives\n{lost:?}"));
+        }
+    }
+    None
+}
+
 fn holds(finished: &Finished) -> Vec<Line> {
     let lines = lines(finished);
+    assert_eq!(loss(&lines), None);
     let inputs = lines.iter().filter(|line| !is_output(&line.entry)).count();
     assert!(inputs >= 3, "{inputs}");
     for count in 0..=inputs {

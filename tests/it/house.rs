@@ -16,10 +16,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["engine", "sys", "redact"]),
     ("tools", &["engine", "sys", "redact"]),
     ("journal", &["engine", "sys", "redact"]),
+    ("approvals", &["engine", "sys", "redact"]),
     ("stream", &["engine", "sys", "redact"]),
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),
     ("driver", &["engine", "skill", "model", "tools", "journal", "stream", "sandbox", "control", "sys", "redact"]),
+    ("replay", &["engine", "sys", "redact"]),
     ("demo", &["*"]),
     ("cli", &["*"]),
 ];

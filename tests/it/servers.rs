@@ -24,7 +24,8 @@ fn one_call(server: &str, protocol: &str, tool: &str, arguments: Value) -> Finis
     assert!(others.iter().all(|name| name.starts_with("mcp.")));
     assert_eq!(started["servers"][0]["name"], "mcp");
     assert_eq!(started["servers"][0]["state"], "ready");
-    assert_eq!(started["servers"][0]["era"], "handshake");
+    // Servers on the newer SDKs speak both eras in one process, and the newer one is taken.
+    assert!(["handshake", "stateless"].contains(&started["servers"][0]["era"].as_str().unwrap()), "{finished}");
     assert_eq!(started["servers"][0]["tools"], others.len());
     assert_eq!(finished.log().problems(), Vec::<String>::new());
     finished

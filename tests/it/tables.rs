@@ -8,10 +8,11 @@ use mission_contract::vocabulary::{FLAGS, NOTICE_CODES, Status, VARIABLES, Varia
 use crate::house::{Source, has_word, sources};
 
 /// Codes that are published and that this build has no cause to emit: what emits them lands later.
-const EMITTED_LATER: &[&str] = &["list_changed", "provider_hop", "turn_restarted", "torn_tail", "usage_missing"];
+const EMITTED_LATER: &[&str] = &["list_changed", "provider_hop", "turn_restarted", "usage_missing"];
 
 /// What stands right before the code of a notice, blanks apart.
-const BEFORE_A_CODE: &[&str] = &["what:", "code:", "observe(", "tell(", "declined(", "push((", "vec![(", "|words| ("];
+const BEFORE_A_CODE: &[&str] =
+    &["what:", "code:", "observe(", "tell(", "tell_once(", "gone:", "back: (", "declined(", "push((", "vec![(", "|words| ("];
 
 /// The words in quotes that stand where the code of a notice does.
 fn codes(code: &str) -> BTreeSet<String> {

@@ -128,12 +128,12 @@ fn read(mut source: PipeReader, stopped: &PipeReader, gone: &Receiver<()>, bite:
         let size = if from_stop || !from_source { 0 } else { source.read(&mut buffer).unwrap() };
         let (lock, changed) = shared;
         let mut state = lock.lock().unwrap();
+        let before = state.bytes.len();
         state.bytes.extend_from_slice(&buffer[..size]);
         state.ended = size == 0;
-        let parsed = state.parsed;
-        if let Some(end) = state.bytes[parsed..].iter().rposition(|byte| *byte == b'\n') {
-            let lines = state.bytes[parsed..=parsed + end].to_vec();
-            state.parsed += end + 1;
+        if let Some(end) = buffer[..size].iter().rposition(|byte| *byte == b'\n') {
+            let lines = state.bytes[state.parsed..=before + end].to_vec();
+            state.parsed = before + end + 1;
             for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let record =
                     serde_json::from_slice(line).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(line).into_owned()));

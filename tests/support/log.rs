@@ -47,6 +47,12 @@ impl Log {
         self.lines().into_iter().filter_map(|mut line| line.as_object_mut().unwrap().remove(kind)).collect()
     }
 
+    /// The same of a log that is being written: what is not whole yet is not there.
+    pub fn of_whole_lines(&self, kind: &str) -> Vec<Value> {
+        let end = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        Self { bytes: self.bytes[..end].to_vec() }.of_kind(kind)
+    }
+
     fn raw_lines(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
     }

@@ -23,6 +23,7 @@ TOOLS = {
     "die": ("Ends this process in the middle of the call.", {}, []),
     "fail": ("Says that it failed.", {"why": {"type": "string"}}, ["why"]),
     "hang": ("Never answers.", {}, []),
+    "read_hang": ("Never answers, and only reads.", {}, []),
     "look": ("Returns this process's environment, descriptors, directory and ids.", {}, []),
     "spawn": ("Starts a process that outlives this one if it may, and returns its id.", {"session": {"type": "boolean"}}, []),
 }
@@ -91,7 +92,8 @@ def answer(message):
     if method == "tools/list":
         return {"tools": [
             {"name": name, "description": words, "inputSchema": {
-                "type": "object", "properties": properties, "required": required, "additionalProperties": False}}
+                "type": "object", "properties": properties, "required": required, "additionalProperties": False},
+             "annotations": {"readOnlyHint": name == "read_hang"}}
             for name, (words, properties, required) in TOOLS.items()
         ]}
     if method == "tools/call":
@@ -99,7 +101,7 @@ def answer(message):
         if parameters["name"] == "die":
             print("misbehaving.py: dying as asked", file=sys.stderr, flush=True)
             os._exit(9)
-        if parameters["name"] == "hang":
+        if parameters["name"] in ("hang", "read_hang"):
             return None
         text, failed = call(parameters["name"], parameters.get("arguments") or {})
         return {"content": [{"type": "text", "text": text}], "isError": failed}

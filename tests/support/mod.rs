@@ -3,13 +3,20 @@
 //! Everything drives the built binary as a platform would: a subprocess with its own working directory, its own environment and
 //! real descriptors. Every wait is bounded by [`PATIENCE`] and ends with the event it waits for.
 
+pub mod each;
+pub mod faults;
 pub mod feed;
+pub mod http;
 pub mod log;
 pub mod model;
 pub mod model_server;
+pub mod planes;
+pub mod player;
+pub mod remote;
 pub mod run;
 pub mod servers;
 pub mod skips;
+pub mod wild;
 
 pub use model_server::PATIENCE;
 

@@ -58,6 +58,11 @@ impl Mission {
         Self::default().arg("--mission").arg(text)
     }
 
+    /// `mission --resume RUN`, with the event stream on descriptor 3.
+    pub fn resume(run: &str) -> Self {
+        Self::default().arg("--resume").arg(run)
+    }
+
     /// `mission WORD…`, without an event stream.
     pub fn verb<Word: Into<OsString>>(words: impl IntoIterator<Item = Word>) -> Self {
         let mut mission = Self { stream: Stream::Word(None), ..Self::default() };
@@ -437,9 +442,15 @@ impl Finished {
     /// Checks that it was refused at the door: exit 2, no events, no run directory, one sentence that says all of this.
     #[track_caller]
     pub fn refused(&self, naming: &[&str]) -> &Self {
+        assert!(!self.directory.join(".mission/runs").exists(), "a run directory of a refused run\n{self}");
+        self.refused_beside(naming)
+    }
+
+    /// The same, in a folder in which runs are kept already.
+    #[track_caller]
+    pub fn refused_beside(&self, naming: &[&str]) -> &Self {
         self.exits(2);
         assert_eq!(self.stream, "", "events of a refused run\n{self}");
-        assert!(!self.directory.join(".mission/runs").exists(), "a run directory of a refused run\n{self}");
         assert_eq!(self.stderr.trim_end().lines().count(), 1, "one sentence on stderr\n{self}");
         for word in naming {
             assert!(self.stderr.contains(word), "stderr does not name {word:?}\n{self}");

@@ -29,7 +29,8 @@ pub fn line<Word: AsRef<Path>>(words: impl IntoIterator<Item = Word>) -> String 
     shlex::try_join(words.iter().map(String::as_str)).unwrap()
 }
 
-fn fetched(variable: &str, folder: &str, inside: &str) -> Result<PathBuf, String> {
+/// A file that `tests/run` fetches.
+pub fn fetched(variable: &str, folder: &str, inside: &str) -> Result<PathBuf, String> {
     let root = std::env::var_os(variable).map_or_else(|| target().join("test-servers").join(folder), PathBuf::from);
     let path = root.join(inside);
     if path.is_file() { Ok(path) } else { Err(format!("{inside} is not there: `tests/run --servers` fetches it")) }
@@ -47,6 +48,14 @@ fn python_server(name: &str) -> Result<Vec<PathBuf>, String> {
 /// npm `server-everything`.
 pub fn everything() -> Result<String, String> {
     npm("server-everything").map(line)
+}
+
+/// npm `server-everything` behind `npx`, which asks no registry.
+pub fn npx_everything() -> Result<String, String> {
+    let script = fetched("MISSION_TEST_NPM", "npm", "node_modules/@modelcontextprotocol/server-everything/dist/index.js")?;
+    let root = script.ancestors().nth(5).unwrap_or(&script).to_owned();
+    let words = [program("npx")?, "--prefix".into(), root, "--no-install".into(), "mcp-server-everything".into()];
+    Ok(line(words))
 }
 
 /// npm `server-filesystem` over one folder.

@@ -75,6 +75,9 @@ pub struct GateRequested {
     /// The approval to decide; absent when none could be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
+    /// `reconcile` when the call was made and nobody knows whether it took effect; absent when it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// The branch this record belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

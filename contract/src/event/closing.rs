@@ -110,6 +110,19 @@ pub enum Outcome {
     Incomplete,
 }
 
+impl Outcome {
+    /// Its word on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Answered => "answered",
+            Outcome::AnsweredWithCaveat => "answered_with_caveat",
+            Outcome::AwaitingApproval => "awaiting_approval",
+            Outcome::BudgetExhausted => "budget_exhausted",
+            Outcome::Incomplete => "incomplete",
+        }
+    }
+}
+
 /// `mission_finished`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -30,6 +30,12 @@ pub struct CallResult {
     /// The content blocks that are not text: kind, type, size, address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,
+    /// What is wrong with it although it is taken: the model is told behind the text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+    /// True when the call did not go out at all: nothing can have come of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsent: bool,
 }
 
 /// How a call came to its end.
@@ -50,6 +56,13 @@ pub enum CallEnd {
     Died,
     /// We gave it up: the effect is unknown.
     Cancelled,
+}
+
+impl CallEnd {
+    /// True when nobody knows whether a call that ended so took effect.
+    pub fn leaves_doubt(self) -> bool {
+        matches!(self, CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled)
+    }
 }
 
 /// `intent`.

@@ -91,8 +91,9 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// `<server>.<name>`: how the stream, the log and the model's catalogue call it.
+    /// `<server>.<name>`: how the stream, the log and the model's catalogue call it. A tool of no server (a harness's own, in a
+    /// foreign recording) goes by its name alone.
     pub fn full_name(&self) -> String {
-        format!("{}.{}", self.server, self.name)
+        if self.server.is_empty() { self.name.clone() } else { format!("{}.{}", self.server, self.name) }
     }
 }

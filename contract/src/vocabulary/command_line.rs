@@ -1,4 +1,4 @@
-//! The verbs, flags and variables, with what each is when nobody states it.
+//! The flags and variables of a run, with what each is when nobody states it.
 
 use serde::Serialize;
 
@@ -14,17 +14,6 @@ pub enum Status {
     Later,
     /// It does not yet, and nothing reads it until then: setting it is no mistake (a key of a provider).
     Unread,
-}
-
-/// A verb: `mission <name>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Verb {
-    /// Its name.
-    pub name: &'static str,
-    /// Whether this build does it.
-    pub status: Status,
-    /// What it does.
-    pub meaning: &'static str,
 }
 
 /// A flag of a run.
@@ -103,24 +92,6 @@ fn same_value(left: &str, right: &str) -> bool {
 use Origin::{Ours, Seed2};
 use Status::{Landed, Later, Unread};
 
-const fn verb(name: &'static str, status: Status, meaning: &'static str) -> Verb {
-    Verb { name, status, meaning }
-}
-
-/// The verbs. With `--mission` on the line none is recognised.
-pub const VERBS: &[Verb] = &[
-    verb("run", Landed, "Carries out an objective: `mission run [flags] -- TEXT`."),
-    verb("demo", Landed, "Carries out a mission with a scripted model and a tool server of its own."),
-    verb("tools", Landed, "Lists the tools that servers offer."),
-    verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
-    verb("contract", Landed, "Prints this vocabulary and the limits."),
-    verb("conform", Landed, "Holds a recorded stream to the contract, a line a problem."),
-    verb("runs", Later, "Lists, shows, verifies and exports runs."),
-    verb("replay", Later, "Runs a recording again and reports drift."),
-    verb("approvals", Later, "Lists and decides approvals."),
-    verb("doctor", Later, "Says what this host can enforce."),
-];
-
 const SWITCH: Flag = Flag {
     name: "",
     value: None,
@@ -180,15 +151,17 @@ pub const FLAGS: &[Flag] = &[
     taking("--personality", "FILE", "(none)", Later, "Who the model is.").env("MISSION_PERSONALITY"),
     // the tools
     taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
-    taking("--mcp-url", "[NAME=]URL", "(none)", Later, "A tool server to reach.").env("MCP_URL").repeatable(),
-    taking("--mcp-token", "TOKEN", "(none)", Later, "The credential of the URL in the same place.").env("MCP_TOKEN").repeatable(),
+    taking("--mcp-url", "[NAME=]URL", "(none)", Landed, "A tool server to reach over HTTP.").env("MCP_URL").repeatable(),
+    taking("--mcp-token", "TOKEN", "(none)", Landed, "The token of the URL in the same place; empty where it needs none.")
+        .env("MCP_TOKEN")
+        .repeatable(),
     taking("--mcp-timeout", "SECONDS", "30", Landed, "How long a tool server may take to come up and to answer.")
         .env("MCP_TIMEOUT_S"),
     taking("--mcp-optional", "NAME", "(none)", Landed, "The run goes on without this server.").repeatable().ours(),
     taking("--mcp-env", "[NAME=]VAR", "(none)", Landed, "A variable that the servers, or the one named, may see.")
         .repeatable()
         .ours(),
-    taking("--trust-annotations", "NAME", "(none)", Later, "What this server says about its tools loosens rules.")
+    taking("--trust-annotations", "NAME", "(none)", Landed, "What this server says about its tools loosens rules.")
         .repeatable()
         .ours(),
     switch("--confine-servers", Later, "Tool servers are started in the sandbox.").ours(),
@@ -204,6 +177,7 @@ pub const FLAGS: &[Flag] = &[
     switch("--control-acks", Later, "Every line of the control channel is answered.").ours(),
     taking("--tick", "SECONDS", "(none)", Later, "A sign of life at least that often.").ours(),
     taking("--redact-file", "FILE", "(none)", Landed, "Values that are hidden wherever they turn up, one a line.")
+        .env("MISSION_REDACT_FILE")
         .repeatable()
         .ours(),
     switch("--redact-evidence", Landed, "Redact also what is verbatim otherwise.").ours(),
@@ -216,10 +190,10 @@ pub const FLAGS: &[Flag] = &[
     taking("--gate-wait", "SECONDS", "300", Later, "How long a gate waits for a decision.").env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Later, "Whether waiting at a gate counts as time.").words(&[], &["free"]).ours(),
     taking("--approval", "ID", "(none)", Later, "An approved call that this run may make.").env("MISSION_APPROVAL"),
-    taking("--approve", "ID", "(none)", Later, "Approve, and exit."),
-    taking("--refuse", "ID", "(none)", Later, "Refuse, and exit."),
-    taking("--decided-by", "WHO", "(nobody)", Later, "Who approves or refuses."),
-    taking("--note", "TEXT", "(none)", Later, "In their words."),
+    taking("--approve", "ID", "(none)", Landed, "Approve, and exit."),
+    taking("--refuse", "ID", "(none)", Landed, "Refuse, and exit."),
+    taking("--decided-by", "WHO", "(nobody)", Landed, "Who approves or refuses."),
+    taking("--note", "TEXT", "(none)", Landed, "In their words."),
     taking("--profile", "NAME", "safe", Later, "What code tools may do.")
         .env("MISSION_PROFILE")
         .words(&["safe"], &["dev", "research", "ops", "god"]),
@@ -230,8 +204,11 @@ pub const FLAGS: &[Flag] = &[
     taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
     taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
     // carrying on, and other kinds of run
-    taking("--resume", "ID", "(none)", Later, "Carry a run on.").env("MISSION_RESUME"),
-    taking("--replay", "ID|DIR", "(none)", Later, "Run a recording again.").env("MISSION_REPLAY"),
+    taking("--resume", "ID", "(none)", Landed, "Carry a run on.").env("MISSION_RESUME"),
+    switch("--start-or-resume", Landed, "Begin the run that --run-id names, or carry it on.").ours(),
+    taking("--run-id", "ID", "(a new one)", Landed, "The run that --start-or-resume begins or carries on.").ours(),
+    taking("--replay", "ID|DIR", "(none)", Landed, "Run a recording again: no model, server or network is touched.")
+        .env("MISSION_REPLAY"),
     taking("--replay-tools", "WORD", "recorded", Later, "Where a replay's results come from.").words(&["recorded"], &["live"]),
     switch("--swarm", Later, "Plan first, then work in stages.").env("MISSION_SWARM"),
     switch("--campaign", Later, "Draft a plan from the objective and carry it out."),
@@ -270,26 +247,27 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_RUNS", Landed, ".mission/runs", "Where runs are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_RUNS"]),
     variable("MCP_STDIO", Landed, "(unset)", "One tool server to start, when no server flag is given."),
+    variable("MCP_URL", Landed, "(unset)", "One tool server to reach over HTTP, when no server flag is given."),
+    variable("MCP_TOKEN", Landed, "(unset)", "The token of the one URL."),
     variable("MCP_TIMEOUT_S", Landed, "30", "`--mcp-timeout`."),
     variable("MCP_CLIENT_NAME", Landed, "(the program's)", "The name that tool servers are told."),
     variable("LOCAL_API_BASE", Landed, "(unset)", "Base URL of the local model server."),
     variable("LOCAL_MODEL", Landed, "(the server's first)", "`--model` for the local provider."),
     variable("LOCAL_API_KEY", Landed, "(unset)", "Key of the local model server, when it wants one."),
     variable("OPENAI_API_KEY", Landed, "(unset)", "Key of the `openai` provider."),
+    variable("MISSION_REPLAY", Landed, "(unset)", "`--replay`."),
+    variable("MISSION_REDACT_FILE", Landed, "(unset)", "One `--redact-file`, for every verb.").ours(),
     variable("NO_COLOR", Landed, "(unset)", "No colours on a terminal.").ours(),
     variable("XDG_CONFIG_HOME", Landed, "~/.config", "Where `mission/config.yaml` is looked for.").ours(),
     variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
-    variable("MCP_URL", Later, "(unset)", "One tool server to reach, when no server flag is given."),
-    variable("MCP_TOKEN", Later, "(unset)", "The credential of the one URL."),
     variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
     variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Later, "(unset)", "`--approval`."),
-    variable("MISSION_RESUME", Later, "(unset)", "`--resume`."),
-    variable("MISSION_REPLAY", Later, "(unset)", "`--replay`."),
+    variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Later, "300", "`--gate-wait`."),
     variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
@@ -299,7 +277,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_AUDIT", Later, "(unset)", "Where the audit file goes; `none` or `off` writes none.")
         .aliases(&["JUDAIS_LOBI_AUDIT"])
         .accepts(&["none", "off"]),
-    variable("MISSION_APPROVALS", Later, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
+    variable("MISSION_APPROVALS", Landed, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_APPROVALS"])
         .accepts(&["none", "off"]),
     variable("MISSION_MEMORY", Later, "(unset)", "Where memory is kept; `none` or `off` keeps none.")

@@ -181,7 +181,15 @@ pub const EVENTS: &[Shape] = &[
     seed2(
         "gate_requested",
         "A call that was proposed, not made, and waits for a person.",
-        &[INDEX, TOOL, ARGUMENTS, required("reason", Kind::Text), optional("approval_id", Kind::Text), BRANCH],
+        &[
+            INDEX,
+            TOOL,
+            ARGUMENTS,
+            required("reason", Kind::Text),
+            optional("approval_id", Kind::Text),
+            added("kind", Kind::Word { words: &["reconcile"] }),
+            BRANCH,
+        ],
     ),
     seed2(
         "answer_delta",
@@ -299,3 +307,26 @@ pub const CONTROL_WORDS: &[Shape] = &[
     ),
     ours("steer", "A user turn that does not wait for the step to end.", &[own("text", Kind::Words), ID]),
 ];
+
+const DRIFT_FIELDS: &[Field] = &[
+    own("kind", Kind::Word { words: &["text", "decision"] }),
+    own("what", Kind::Text),
+    added("step", Kind::Count),
+    added("seq", Kind::Count),
+    added("recorded", Kind::Text),
+    added("replayed", Kind::Text),
+];
+
+const REPLAYED_FIELDS: &[Field] = &[
+    own("recording", Kind::Text),
+    own("verdict", Kind::Word { words: &["same", "text", "decision", "broken"] }),
+    added("source", Kind::Word { words: &["mission", "seed2"] }),
+    added("run_id", Kind::Text),
+    own("steps", Kind::Count),
+    own("finished", Kind::Boolean),
+    added("drift", Kind::Records { fields: DRIFT_FIELDS }),
+    added("problem", Kind::Text),
+];
+
+/// What `mission replay --json` prints.
+pub const REPLAY_REPORT: &[Field] = &[own("recordings", Kind::Records { fields: REPLAYED_FIELDS })];

@@ -7,15 +7,18 @@
 
 mod command_line;
 mod events;
+mod verbs;
 mod words;
 
 use serde::Serialize;
 
-pub use command_line::{FLAGS, Flag, Status, VARIABLES, VERBS, Variable, Verb};
-pub use events::{CONTROL_WORDS, EVENTS};
+pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
+pub use events::{CONTROL_WORDS, EVENTS, REPLAY_REPORT};
+pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
-    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS,
-    MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile, exit,
+    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE,
+    LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile,
+    exit,
 };
 
 /// Who promised a name first.
@@ -177,12 +180,24 @@ pub struct Vocabulary {
     pub exit_clauses: &'static [Term],
     /// The verbs.
     pub verbs: &'static [Verb],
+    /// The flags of the verbs, beside those that they share with a run.
+    pub verb_flags: &'static [VerbFlag],
+    /// What a list of runs says of each.
+    pub run_fields: &'static [Term],
+    /// How a run stands.
+    pub run_states: &'static [Term],
     /// The flags of a run.
     pub flags: &'static [Flag],
     /// The variables.
     pub variables: &'static [Variable],
     /// Keys that differ from run to run: a comparison drops them.
     pub volatile_keys: &'static [&'static str],
+    /// What kind of difference a drift is.
+    pub drift_kinds: &'static [Term],
+    /// What `mission replay` says of a recording.
+    pub replay_verdicts: &'static [Term],
+    /// Fields of what `mission replay --json` prints.
+    pub replay_report: &'static [Field],
     /// Keys of a line of the log, in order.
     pub log_envelope: &'static [Term],
     /// Kinds of line of the log.
@@ -211,9 +226,15 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     exit_codes: EXIT_CODES,
     exit_clauses: EXIT_CLAUSES,
     verbs: VERBS,
+    verb_flags: VERB_FLAGS,
+    run_fields: RUN_FIELDS,
+    run_states: RUN_STATES,
     flags: FLAGS,
     variables: VARIABLES,
     volatile_keys: VOLATILE_KEYS,
+    drift_kinds: DRIFT_KINDS,
+    replay_verdicts: REPLAY_VERDICTS,
+    replay_report: REPLAY_REPORT,
     log_envelope: LOG_ENVELOPE,
     log_kinds: LOG_KINDS,
     approval_fields: APPROVAL_FIELDS,

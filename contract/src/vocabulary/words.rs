@@ -66,9 +66,14 @@ pub const REVIEW_VERDICTS: &[Term] = &[
 /// What a notice is about. A consumer treats an unknown code like a known one: it shows `detail`.
 pub const NOTICE_CODES: &[Term] = &[
     term("server_failed", "A tool server did not come up, or is gone."),
-    term("server_noise", "A tool server writes to its standard output what is no message; said once a server."),
+    term("server_noise", "A tool server sends what is no message of the protocol; said once a server."),
     term("server_died", "A tool server ended while the run went on; its pending calls have failed."),
     term("server_restarted", "A tool server that had ended was started again."),
+    term("server_request_refused", "A tool server asks for something in an era of the protocol in which servers do not ask."),
+    term("session_lost", "A tool server over HTTP no longer knows its session with us; its pending calls have failed."),
+    term("session_reopened", "A tool server over HTTP was given a new session."),
+    term("content_type_missing", "A tool server over HTTP does not say what its answers are; said once a server."),
+    term("credential_unencrypted", "A tool server's credential goes over the network unencrypted."),
     term("tool_refused", "A tool's definition fails the checks; the tool is not offered."),
     term("tool_repaired", "A tool's definition had a fault that could be mended; the tool is offered."),
     term("tool_unusable", "A tool's schema cannot be compiled; its calls are refused."),
@@ -76,8 +81,15 @@ pub const NOTICE_CODES: &[Term] = &[
     term("list_failed", "A tool server did not list its tools again; those that it had are kept."),
     term("definition_changed", "A tool's definition changed; this run keeps the one it began with."),
     term("late_result", "An answer came after its call had been given up; it is not taken."),
+    term("late_answer", "An answer to something else than a call came when it was no longer waited for."),
     term("result_repaired", "A result holds bytes that are not UTF-8; each stands as U+FFFD in its text."),
+    term("content_unknown", "A result holds content of a type that is not known; it is named and not read."),
     term("structured_dropped", "A result's typed part cannot be read; it is kept as text."),
+    term(
+        "output_mismatch",
+        "A result's typed part breaks the schema that its tool promises; it is taken, and the model is told.",
+    ),
+    term("output_unchecked", "The schema of a tool's results cannot be compiled; they are not checked."),
     term("model_failed", "The model could not be asked, or its reply did not come to its end."),
     term("constraint_refused", "The model's server refuses to hold replies to a shape; they are only checked."),
     term("parameter_refused", "The model's server refuses a parameter; it is left out from here on."),
@@ -89,6 +101,8 @@ pub const NOTICE_CODES: &[Term] = &[
     term("journal_failed", "The log cannot be written; nothing more is dispatched."),
     term("reader_gone", "A reader of the stream went away; the run goes on."),
     term("torn_tail", "The log ended in a damaged line, which was moved aside."),
+    term("approval_unsigned", "An approval holds a decision that nobody signed: it counts as pending."),
+    term("approval_unrecorded", "A call waits for a person, and that could not be written down."),
     term("run_closed", "The run was closed without the engine having ended it; the detail says why."),
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
@@ -165,6 +179,20 @@ pub fn drop_volatile(record: &mut Map<String, Value>) {
     record.retain(|key, _| !VOLATILE_KEYS.contains(&key.as_str()));
 }
 
+/// What kind of difference between a recording and its replay a drift is.
+pub const DRIFT_KINDS: &[Term] = &[
+    term("text", "A prompt, a correction or another text is worded differently."),
+    term("decision", "A call, an argument, a verdict, the order or the outcome is another one."),
+];
+
+/// What `mission replay` says of a recording.
+pub const REPLAY_VERDICTS: &[Term] = &[
+    term("same", "It replays exactly."),
+    term("text", "Something is worded differently; everything decided is the same."),
+    term("decision", "Something is decided differently."),
+    term("broken", "It could not be replayed."),
+];
+
 /// Keys of a line of the log, in their order.
 pub const LOG_ENVELOPE: &[Term] = &[
     term("seq", "Number of the line, from 1."),
@@ -218,6 +246,17 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("note", "In their words."),
     term("spent_at", "When its call was dispatched."),
     term("why_gated", "What a gate is, for whoever opens the file; nobody reads it back."),
+    term("kind", "gate: may the call be made; `reconcile`: what became of it."),
+    term("digest", "SHA-256 over the tool, its definition's digest and the canonical arguments."),
+    term("key", "The idempotency key of the call that it is about; blank when it was not made."),
+    term("index", "The step in which it was proposed."),
+    term("expires_at", "Until when it can be decided and spent; absent for ever."),
+    term("answer", "What was said: `approve`, `refuse`, `done`, `retry` or `abandon`."),
+    term(
+        "signature",
+        "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note].",
+    ),
+    term("spent_by", "The run and the key of the call that acted upon it."),
 ];
 
 /// States of an approval.
@@ -225,7 +264,7 @@ pub const APPROVAL_STATES: &[Term] = &[
     term("pending", "Nobody has decided."),
     term("approved", "The call may be made, once."),
     term("refused", "It may not."),
-    term("spent", "It was made."),
+    term("spent", "The answer was acted upon."),
     term("abandoned", "Its run ended for good."),
 ];
 

@@ -44,7 +44,9 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 11] = [
+    let lists: [&[Term]; 15] = [
+        all.run_fields,
+        all.run_states,
         all.outcomes,
         all.reasons,
         all.budgets,
@@ -56,10 +58,20 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.approval_fields,
         all.approval_states,
         all.log_envelope,
+        all.drift_kinds,
+        all.replay_verdicts,
     ];
+    field_names(all.replay_report, &mut names);
     names.extend(lists.into_iter().flatten().map(|term| term.name.to_string()));
     names.extend(all.exit_codes.iter().map(|code| code.code.to_string()));
-    names.extend(all.verbs.iter().map(|verb| verb.name.to_string()));
+    for verb in all.verbs {
+        names.insert(verb.name.to_string());
+        names.extend(verb.words.iter().map(|word| word.name.to_string()));
+    }
+    for flag in all.verb_flags {
+        names.insert(flag.name.to_string());
+        names.extend(flag.value.iter().chain(flag.words).map(ToString::to_string));
+    }
     names.extend(all.volatile_keys.iter().map(ToString::to_string));
     names.extend(all.bounds.iter().map(|bound| bound.name.to_string()));
     for flag in all.flags {
@@ -104,7 +116,9 @@ fn everything_on_the_page_is_in_the_code() {
                 && shaped(|character| character.is_ascii_uppercase() || character.is_ascii_digit() || *character == '_');
             match verb {
                 Some(verb) => vocabulary::VERBS.iter().all(|known| known.name != verb),
-                None if first.starts_with("--") && first != "--" => vocabulary::flag(first).is_none(),
+                None if first.starts_with("--") && first != "--" => {
+                    vocabulary::flag(first).is_none() && vocabulary::VERB_FLAGS.iter().all(|flag| flag.name != first)
+                }
                 None => (word || shouted) && !is_handle(span) && !known.contains(span),
             }
         })
@@ -152,6 +166,12 @@ fn the_rows_say_what_the_code_says() {
     }
     for verb in vocabulary::VERBS {
         row(verb.name, &[status(verb.status), verb.meaning]);
+        for word in verb.words {
+            row(&format!("{} {}", verb.name, word.name), &[word.meaning]);
+        }
+    }
+    for flag in vocabulary::VERB_FLAGS {
+        row(flag.name, &[flag.verb, flag.meaning]);
     }
     for shape in vocabulary::EVENTS {
         assert!(page.contains(&format!("\n### `{}`", shape.name)));
@@ -163,7 +183,14 @@ fn the_rows_say_what_the_code_says() {
             assert_eq!(line.contains("| required |"), field.required, "{line}");
         }
     }
-    for term in vocabulary::NOTICE_CODES.iter().chain(vocabulary::OUTCOMES).chain(vocabulary::EXIT_CLAUSES) {
+    for term in vocabulary::NOTICE_CODES
+        .iter()
+        .chain(vocabulary::OUTCOMES)
+        .chain(vocabulary::EXIT_CLAUSES)
+        .chain(vocabulary::RUN_FIELDS)
+        .chain(vocabulary::RUN_STATES)
+        .chain(vocabulary::REPLAY_VERDICTS)
+    {
         row(term.name, &[term.meaning]);
     }
     for kind in vocabulary::LOG_KINDS {

@@ -81,6 +81,7 @@ const WORDS: &[&str] = &[
     "step_started/plan/0/rung",
     "tool_result/handle",
     "gate_requested/approval_id",
+    "gate_requested/kind",
     "grounding/silent/0",
     "grounding/uncited/0",
     "grounding/checks/0/check",

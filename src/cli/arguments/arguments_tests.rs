@@ -69,8 +69,8 @@ fn a_misspelt_flag_is_refused_with_the_one_that_is_near() {
     insta::assert_snapshot!(refused(&["--mission", "-x"]), @"`-x` is no flag of mission; an objective that begins with a dash stands after `--`");
     insta::assert_snapshot!(refused(&["--mission", "--api-key=hunter2"]), @"`--api-key` is no flag of mission; an objective that begins with a dash stands after `--`");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--jsn".to_owned()]).unwrap_err(), @"`--jsn` is no flag of `mission tools` (did you mean --json?); its flags are listed by --help");
-    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"`mission tools` takes no word `me`; see mission help tools");
-    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"`mission conform` takes no word `b`; see mission help conform");
+    insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["me".to_owned()]).unwrap_err(), @"`mission tools` takes no word `me`; see mission tools --help");
+    insta::assert_snapshot!(read_verb::<ConformArguments>(Verb::Conform, &["a".to_owned(), "b".to_owned()]).unwrap_err(), @"`mission conform` takes no word `b`; see mission conform --help");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--mcp-stdio".to_owned()]).unwrap_err(), @"--mcp-stdio needs a value; write it behind the flag, or as --mcp-stdio=VALUE when it begins with a dash");
     insta::assert_snapshot!(read_verb::<ToolsArguments>(Verb::Tools, &["--json=yes".to_owned()]).unwrap_err(), @"--json is a switch and takes no value; write it alone");
 }
@@ -100,13 +100,9 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 
 #[test]
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
-    let arguments =
-        run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev", "--resume=x"]).unwrap();
+    let arguments = run(&["--mission", "add", "--swarm", "--gate-wait", "300.0", "--history", "", "--profile", "dev"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
-    assert_eq!(
-        wishes,
-        [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--resume", Some("x")), ("--swarm", Some(""))]
-    );
+    assert_eq!(wishes, [("--history", None), ("--gate-wait", None), ("--profile", Some("dev")), ("--swarm", Some(""))]);
 }
 
 #[test]
@@ -125,9 +121,16 @@ fn the_help_is_short_and_says_where_more_is() {
           --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
           --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
           --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
-          --redact-file <FILE>       Hide each line of this file wherever it turns up; again for each further file
-          --redact-evidence          Hide secrets in outputs and arguments of tools too, which are verbatim
-                                     otherwise
+          --redact-file <FILE>       Hide each line of this file wherever it turns up [MISSION_REDACT_FILE]
+          --redact-evidence          Redact outputs and arguments of tools too
+          --resume <ID>              Carry this run on, as its log has it [MISSION_RESUME]
+          --start-or-resume          Begin the run that --run-id names, or carry it on
+          --run-id <ID>              The run of --start-or-resume, `run_NAME`
+          --approve <ID>             Approve this, and exit (or: mission approvals)
+          --refuse <ID>              Refuse this, and exit
+          --decided-by <WHO>         Who approves or refuses
+          --note <TEXT>              In their words
+          --replay <ID|DIR>          Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
@@ -141,10 +144,12 @@ fn the_help_is_short_and_says_where_more_is() {
 
     Tools:
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
-          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
-                                        30]
+          --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
+          --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
+          --mcp-timeout <SECONDS>       How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
+          --trust-annotations <NAME>    Believe this server which of its tools may be called twice
           --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
                                         [MISSION_SKILL]
 
@@ -156,6 +161,10 @@ fn the_help_is_short_and_says_where_more_is() {
       run        Carries out an objective: `mission run [flags] -- TEXT`.
       demo       Carries out a mission with a scripted model and a tool server of its own.
       tools      Lists the tools that servers offer.
+      runs       Lists, shows, follows, exports and prunes runs.
+      approvals  Lists, shows and decides what waits for a person.
+      verify     Checks the logs of runs, line by line.
+      replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
       conform    Holds a recorded stream to the contract, a line a problem.
@@ -173,8 +182,9 @@ fn every_verb_has_its_own_help() {
 
     Tools:
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
-          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
-                                        30]
+          --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
+          --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
+          --mcp-timeout <SECONDS>       How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
 
@@ -214,4 +224,80 @@ fn every_verb_has_its_own_help() {
     Usage: mission contract
     ");
     assert_eq!(help(Some(Verb::Run)), help(None));
+}
+
+#[test]
+fn the_flags_of_the_verbs_are_those_that_are_published() {
+    use mission_contract::vocabulary::VERB_FLAGS;
+    fn of<T: Args>(verb: Verb) -> Command {
+        verb_command::<T>(verb.name(), verb.meaning())
+    }
+    let commands = RunsVerb::ALL.into_iter().map(|verb| (verb.name(), runs_command(verb))).chain([
+        ("verify", of::<VerifyArguments>(Verb::Verify)),
+        ("tools", of::<ToolsArguments>(Verb::Tools)),
+        ("demo", of::<DemoArguments>(Verb::Demo)),
+        ("schema", of::<SchemaArguments>(Verb::Schema)),
+        ("conform", of::<ConformArguments>(Verb::Conform)),
+    ]);
+    for (verb, command) in commands {
+        let own: Vec<(String, bool)> = command
+            .get_arguments()
+            .filter_map(|arg| Some((format!("--{}", arg.get_long()?), arg.get_action().takes_values())))
+            .filter(|(flag, _)| !FLAGS.iter().any(|known| known.name == flag))
+            .collect();
+        let published: Vec<(String, bool)> =
+            VERB_FLAGS.iter().filter(|flag| flag.verb == verb).map(|flag| (flag.name.to_owned(), flag.value.is_some())).collect();
+        assert_eq!(own, published, "mission {verb}");
+    }
+}
+
+#[test]
+fn the_words_behind_runs_are_told_apart() {
+    let read = |words: &[&str]| {
+        read_runs(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            .map(|read| read.map(|(verb, rest)| (verb.name(), rest.join(" "))))
+    };
+    assert_eq!(read(&["list"]).unwrap(), Some(("runs list", String::new())));
+    assert_eq!(read(&["--json", "show", "run_1"]).unwrap(), Some(("runs show", "--json run_1".to_owned())));
+    assert_eq!(read(&["--help"]).unwrap(), None);
+    insta::assert_snapshot!(read(&[]).unwrap_err(), @"`mission runs` needs a word: list, show, follow, export, prune");
+    insta::assert_snapshot!(read(&["remove", "run_1"]).unwrap_err(), @"`remove` is nothing that `mission runs` does; it does list, show, follow, export, prune");
+    insta::assert_snapshot!(help(Some(Verb::Runs)), @"
+    Lists, shows, follows, exports and prunes runs.
+
+    Usage: mission runs WORD …
+
+    Words:
+      list    Every run, newest first, without reading a log.
+      show    One run as a timeline, or the prompt of a step.
+      follow  The records of a run as they become durable, until it ends.
+      export  A run's records, or the files of the harness before.
+      prune   Removes runs that have ended.
+
+    Each has a help of its own: mission runs WORD --help
+    ");
+    insta::assert_snapshot!(runs_help(RunsVerb::Export), @"
+    A run's records, or the files of the harness before.
+
+    Usage: mission runs export [OPTIONS] [RUN]
+
+    Arguments:
+      [RUN]  A run's id, its folder or its log
+
+    Options:
+          --format <seed2|ndjson>  The files of the harness before, or the records as they went out
+          --output <PATH|->        A new folder for seed2 [else the run's id]; a new file for ndjson [else
+                                   standard output]
+    ");
+    insta::assert_snapshot!(help(Some(Verb::Verify)), @"
+    Checks the logs of runs, line by line.
+
+    Usage: mission verify [OPTIONS] [RUN]...
+
+    Arguments:
+      [RUN]...  A run's id, its folder or its log
+
+    Options:
+          --head <SHA256>  The sum of a line that the log is known to hold
+    ");
 }

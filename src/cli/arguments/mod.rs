@@ -2,9 +2,13 @@
 // What stands in brackets there is a variable: these docs are the help.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod approvals;
+mod carrying;
 mod later;
 mod limits;
 mod model;
+mod replay;
+mod runs;
 mod stream;
 mod tools;
 mod verbs;
@@ -12,9 +16,13 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
+pub use approvals::{ApprovalsArguments, DecisionFlags};
+pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use replay::{ReplayArguments, ReplayFlags};
+pub use runs::{ExportArguments, FollowArguments, ListArguments, PruneArguments, RunsVerb, ShowArguments, VerifyArguments};
 pub use stream::StreamFlags;
 pub use tools::{ServerFlags, ToolFlags};
 pub use verbs::{ConformArguments, ContractArguments, DemoArguments, SchemaArguments, ToolsArguments};
@@ -58,6 +66,15 @@ pub struct RunFlags {
     /// Where to.
     #[command(flatten)]
     pub streams: StreamFlags,
+    /// From where.
+    #[command(flatten)]
+    pub carry: CarryFlags,
+    /// What a person said.
+    #[command(flatten)]
+    pub decision: DecisionFlags,
+    /// Whether a recording.
+    #[command(flatten)]
+    pub replay: ReplayFlags,
 }
 
 impl RunArguments {
@@ -88,20 +105,56 @@ fn with_help(command: Command) -> Command {
 /// # Errors
 /// Words that the verb does not take.
 pub fn read_verb<T: Args>(verb: Verb, words: &[String]) -> Result<Option<(T, Vec<Asked>)>, CliError> {
-    let flags = words.iter().take_while(|word| *word != "--");
-    if flags.clone().any(|word| word == "--help" || word == "-h") {
+    if asks_for_help(words) {
         return Ok(None);
     }
-    let command = verb_command::<T>(verb);
+    let command = verb_command::<T>(verb.name(), verb.meaning());
     let command = if verbs::takes_servers(verb) { later::add_servers(command) } else { command };
-    parse::<Flattened<T>>(command, words, Some(verb)).map(|(arguments, later)| Some((arguments.0, later)))
+    parse::<Flattened<T>>(command, words, Some(verb.name())).map(|(arguments, later)| Some((arguments.0, later)))
 }
 
-fn verb_command<T: Args>(verb: Verb) -> Command {
-    let command = Command::new(verb.name()).bin_name(format!("mission {}", verb.name()));
+fn asks_for_help(words: &[String]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h")
+}
+
+/// Tells the word behind `mission runs` from those that it takes. `Ok(None)` when they ask for help.
+///
+/// # Errors
+/// No word, or one that is none.
+pub fn read_runs(words: &[String]) -> Result<Option<(RunsVerb, Vec<String>)>, CliError> {
+    let all = || RunsVerb::ALL.map(RunsVerb::word).join(", ");
+    let Some(position) = words.iter().position(|word| !word.starts_with('-')) else {
+        return match asks_for_help(words) {
+            true => Ok(None),
+            false => Err(CliError::Usage(format!("`mission runs` needs a word: {}", all()))),
+        };
+    };
+    let (before, behind) = words.split_at(position);
+    let word = behind.first().map(String::as_str).unwrap_or_default();
+    let Some(verb) = RunsVerb::named(word) else {
+        let word = super::error::quoted(word);
+        return Err(CliError::Usage(format!("{word} is nothing that `mission runs` does; it does {}", all())));
+    };
+    Ok(Some((verb, before.iter().chain(behind.iter().skip(1)).cloned().collect())))
+}
+
+/// Reads the words behind `mission runs WORD`. `Ok(None)` when they ask for its help.
+///
+/// # Errors
+/// Words that it does not take.
+pub fn read_runs_verb<T: Args>(verb: RunsVerb, words: &[String]) -> Result<Option<T>, CliError> {
+    if asks_for_help(words) {
+        return Ok(None);
+    }
+    let command = verb_command::<T>(verb.name(), verb.meaning());
+    parse::<Flattened<T>>(command, words, Some(verb.name())).map(|(arguments, _)| Some(arguments.0))
+}
+
+fn verb_command<T: Args>(name: &'static str, meaning: &'static str) -> Command {
+    let command = Command::new(name).bin_name(format!("mission {name}"));
     let command = command.disable_help_flag(true).disable_version_flag(true).args_override_self(true);
     // What is said of the structure in the code is not what is said of the verb.
-    T::augment_args(command).about(verb.meaning()).long_about(None::<&str>)
+    T::augment_args(command).about(meaning).long_about(None::<&str>)
 }
 
 struct Flattened<T>(T);
@@ -117,15 +170,53 @@ impl<T: FromArgMatches> FromArgMatches for Flattened<T> {
 
 /// The help of the program, or of a verb.
 pub fn help(verb: Option<Verb>) -> String {
+    fn of<T: Args>(verb: Verb) -> Command {
+        verb_command::<T>(verb.name(), verb.meaning())
+    }
     let command = match verb {
         None | Some(Verb::Run) => run_command().after_help(verbs_listed()),
-        Some(verb @ Verb::Demo) => verb_command::<DemoArguments>(verb),
-        Some(verb @ Verb::Tools) => verb_command::<ToolsArguments>(verb),
-        Some(verb @ Verb::Schema) => verb_command::<SchemaArguments>(verb),
-        Some(verb @ Verb::Contract) => verb_command::<ContractArguments>(verb),
-        Some(verb @ Verb::Conform) => verb_command::<ConformArguments>(verb),
+        Some(verb @ Verb::Demo) => of::<DemoArguments>(verb),
+        Some(verb @ Verb::Tools) => of::<ToolsArguments>(verb),
+        Some(verb @ Verb::Runs) => return runs_listed(verb),
+        Some(verb @ Verb::Approvals) => of::<ApprovalsArguments>(verb),
+        Some(verb @ Verb::Verify) => of::<VerifyArguments>(verb),
+        Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
+        Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),
+        Some(verb @ Verb::Conform) => of::<ConformArguments>(verb),
+        Some(verb @ Verb::Replay) => of::<ReplayArguments>(verb),
     };
+    rendered(command)
+}
+
+/// The help of `mission runs WORD`.
+pub fn runs_help(verb: RunsVerb) -> String {
+    rendered(runs_command(verb))
+}
+
+fn runs_command(verb: RunsVerb) -> Command {
+    fn of<T: Args>(verb: RunsVerb) -> Command {
+        verb_command::<T>(verb.name(), verb.meaning())
+    }
+    match verb {
+        RunsVerb::List => of::<ListArguments>(verb),
+        RunsVerb::Show => of::<ShowArguments>(verb),
+        RunsVerb::Follow => of::<FollowArguments>(verb),
+        RunsVerb::Export => of::<ExportArguments>(verb),
+        RunsVerb::Prune => of::<PruneArguments>(verb),
+    }
+}
+
+fn rendered(command: Command) -> String {
     command.term_width(HELP_COLUMNS).render_help().to_string()
+}
+
+fn runs_listed(verb: Verb) -> String {
+    let mut text = format!("{}\n\nUsage: mission runs WORD …\n\nWords:\n", verb.meaning());
+    for verb in RunsVerb::ALL {
+        text.push_str(&format!("  {:<7} {}\n", verb.word(), verb.meaning()));
+    }
+    text.push_str("\nEach has a help of its own: mission runs WORD --help\n");
+    text
 }
 
 /// The help is one text wherever it is read.
@@ -142,7 +233,7 @@ fn verbs_listed() -> String {
     text
 }
 
-fn parse<T: FromArgMatches>(command: Command, words: &[String], verb: Option<Verb>) -> Result<(T, Vec<Asked>), CliError> {
+fn parse<T: FromArgMatches>(command: Command, words: &[String], verb: Option<&str>) -> Result<(T, Vec<Asked>), CliError> {
     let program = std::iter::once("mission".to_owned());
     let parsed = command.try_get_matches_from(program.chain(words.iter().cloned()));
     let matches = parsed.map_err(|error| refusal(&error, verb))?;
@@ -151,7 +242,7 @@ fn parse<T: FromArgMatches>(command: Command, words: &[String], verb: Option<Ver
 }
 
 /// What the parser refuses, in our words.
-fn refusal(error: &clap::Error, verb: Option<Verb>) -> CliError {
+fn refusal(error: &clap::Error, verb: Option<&str>) -> CliError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
@@ -164,14 +255,12 @@ fn refusal(error: &clap::Error, verb: Option<Verb>) -> CliError {
         ErrorKind::UnknownArgument if argument.starts_with('-') => CliError::UnknownFlag {
             flag: argument,
             suggestion: context(ContextKind::SuggestedArg).map(name),
-            verb: verb.map(|verb| verb.name().to_owned()),
+            verb: verb.map(str::to_owned),
         },
         ErrorKind::UnknownArgument => {
-            let verb = verb.map_or("run", Verb::name);
-            CliError::Usage(format!(
-                "`mission {verb}` takes no word {}; see mission help {verb}",
-                super::error::quoted(&argument)
-            ))
+            let verb = verb.unwrap_or("run");
+            let word = super::error::quoted(&argument);
+            CliError::Usage(format!("`mission {verb}` takes no word {word}; see mission {verb} --help"))
         }
         ErrorKind::InvalidValue if context(ContextKind::InvalidValue).is_none_or(|value| value.is_empty()) => {
             CliError::ValueMissing { flag: argument }

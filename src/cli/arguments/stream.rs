@@ -9,10 +9,10 @@ pub struct StreamFlags {
     /// Write the event stream there, one JSON object a line [MISSION_EVENTS]
     #[arg(long, value_name = "-|fd:N|PATH", allow_hyphen_values = true)]
     pub events: Option<String>,
-    /// Hide each line of this file wherever it turns up; again for each further file
+    /// Hide each line of this file wherever it turns up [MISSION_REDACT_FILE]
     #[arg(long, value_name = "FILE")]
     pub redact_file: Vec<String>,
-    /// Hide secrets in outputs and arguments of tools too, which are verbatim otherwise
+    /// Redact outputs and arguments of tools too
     #[arg(long)]
     pub redact_evidence: bool,
 }

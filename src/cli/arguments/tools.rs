@@ -9,6 +9,9 @@ pub struct ToolFlags {
     /// The servers.
     #[command(flatten)]
     pub servers: ServerFlags,
+    /// Believe this server which of its tools may be called twice
+    #[arg(long, value_name = "NAME")]
+    pub trust_annotations: Vec<String>,
     /// SKILL.md or its folder: only the tools it names, in its order [MISSION_SKILL]
     #[arg(long, value_name = "DIR|FILE")]
     pub skill: Option<String>,
@@ -21,7 +24,13 @@ pub struct ServerFlags {
     /// A tool server to start; again for each further one [MCP_STDIO]
     #[arg(long, value_name = "[NAME=]COMMAND", allow_hyphen_values = true)]
     pub mcp_stdio: Vec<String>,
-    /// How long a server may take to come up and to answer [MCP_TIMEOUT_S, else 30]
+    /// A tool server to reach over HTTP; again for each further one [MCP_URL]
+    #[arg(long, value_name = "[NAME=]URL")]
+    pub mcp_url: Vec<String>,
+    /// The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
+    pub mcp_token: Vec<String>,
+    /// How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub mcp_timeout: Option<String>,
     /// Go on without this server when it does not come up

@@ -26,7 +26,8 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(configuration.objective, " count the lamps\n");
     assert_eq!((configuration.protocol, configuration.stream, configuration.profile), (Protocol::Json, true, "safe"));
     assert_eq!((configuration.limits.steps, configuration.grace), (None, Duration::from_secs(10)));
-    assert_eq!((configuration.model.provider, configuration.model.model.as_deref()), ("openai", Some("gpt-4o-mini")));
+    let model = configuration.model.clone().unwrap();
+    assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("gpt-4o-mini")));
     assert_eq!(configuration.sampling, Sampling::default());
     assert!(
         configuration.events.is_none() && configuration.runs.is_none() && configuration.skill.is_none() && configuration.colours
@@ -52,17 +53,19 @@ fn a_flag_beats_its_variable_and_blanks_are_unset() {
     assert_eq!((configuration.protocol, configuration.stream, configuration.colours), (Protocol::Native, false, false));
     assert_eq!(configuration.events, Some(Stated { value: "fd:3".to_owned(), place: "MISSION_EVENTS" }));
     assert_eq!(configuration.runs, Some(Stated { value: "/runs".to_owned(), place: "JUDAIS_LOBI_RUNS" }));
-    assert_eq!((configuration.model.provider, configuration.model.model.as_deref()), ("local", Some("m")));
+    let model = configuration.model.clone().unwrap();
+    assert_eq!((model.provider, model.model.as_deref()), ("local", Some("m")));
     let words = ["--mission", "add", "--protocol", "json", "--events", "-", "--provider", "openai", "--model", "x"];
     let configuration = resolved(&words, &variables).unwrap();
     assert_eq!(configuration.protocol, Protocol::Json);
     assert_eq!(configuration.events, Some(Stated { value: "-".to_owned(), place: "--events" }));
-    assert_eq!((configuration.model.provider, configuration.model.model.as_deref()), ("openai", Some("x")));
+    let model = configuration.model.clone().unwrap();
+    assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("x")));
     let configuration = resolved(&["--mission", "add", "--protocol", "", "--events", " ", "--skill="], &variables).unwrap();
     assert_eq!(configuration.protocol, Protocol::Native);
     assert_eq!(configuration.events.unwrap().value, "fd:3");
     let ours = [("MISSION_PROVIDER", "local"), ("ELF_PROVIDER", "openai")];
-    assert_eq!(resolved(&["--mission", "add"], &ours).unwrap().model.provider, "local");
+    assert_eq!(resolved(&["--mission", "add"], &ours).unwrap().model.unwrap().provider, "local");
 }
 
 #[test]
@@ -94,6 +97,7 @@ fn refusals_name_what_is_wrong_and_the_fix() {
     insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"MISSION_PROVIDER `mistral`: this build cannot ask that provider; name one of local, openai, scripted");
     insta::assert_snapshot!(no(&["--provider", "scripted"]), @"--provider scripted plays a file: name it with --script FILE");
     insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
+    insta::assert_snapshot!(no(&["--trust-annotations", "nobody"]), @"--trust-annotations `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(no(&["--mcp-optional", "nobody"]), @"--mcp-optional `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");
 }
@@ -101,7 +105,7 @@ fn refusals_name_what_is_wrong_and_the_fix() {
 #[test]
 fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
-    insta::assert_snapshot!(no(&["--mcp-url", "http://127.0.0.1:9/mcp"]), @"--mcp-url is not supported by this build yet; leave it out");
+    insta::assert_snapshot!(no(&["--confine-servers"]), @"--confine-servers is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--gate-wait", "10"]), @"--gate-wait is not supported by this build yet; leave it out, or say 300");
     insta::assert_snapshot!(no(&["--profile", "dev"]), @"--profile dev is not supported by this build yet; leave it out, or say safe");

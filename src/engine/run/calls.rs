@@ -8,12 +8,15 @@ use mission_contract::log::{CallEnd, CallResult, Intent, Observed, Role};
 use mission_contract::text::Text;
 use serde_json::Value;
 
-use super::{Pending, Phase, Run, said, tool_message};
+use super::phase::{Pending, Phase};
+use super::{Run, said, tool_message};
 use crate::engine::arguments::kind_of;
+use crate::engine::beside::beside;
 use crate::engine::bound::bound;
 use crate::engine::effect::Effect;
 use crate::engine::mission_result;
 use crate::engine::offer::Unusable;
+use crate::engine::plain::plain;
 use crate::engine::reading::Proposed;
 use crate::engine::request::ToolDispatch;
 use crate::engine::results::Kept;
@@ -56,7 +59,7 @@ impl Run {
         self.cancelled(signal);
     }
 
-    fn tell(&mut self, proposed: &Proposed, text: &str) {
+    pub(super) fn tell(&mut self, proposed: &Proposed, text: &str) {
         let remark = self.turn.remark.take();
         let text = remark.map_or_else(|| text.to_owned(), |remark| format!("{text}\n{remark}"));
         self.conversation.push(match &proposed.call_id {
@@ -103,41 +106,62 @@ impl Run {
         Refusal { problem, tool: (!name.is_empty()).then(|| name.to_owned()) }
     }
 
-    fn announce(&mut self, proposed: &Proposed, tool: &str, arguments: &Arguments) {
+    pub(super) fn announce(&mut self, call: &mut Pending) {
+        if call.is_announced {
+            return;
+        }
+        call.is_announced = true;
         let usage = self.turn.usage.take();
-        let call = (proposed.position > 0).then_some(proposed.position);
-        let event =
-            ToolCall { index: self.index, tool: tool.to_owned(), arguments: arguments.clone(), call, usage, branch: None };
-        self.emit(Event::ToolCall(event));
+        let position = call.proposed.position;
+        self.emit(Event::ToolCall(ToolCall {
+            index: self.index,
+            tool: call.proposed.name.clone(),
+            arguments: call.intent.arguments.clone(),
+            call: (position > 0).then_some(position),
+            usage,
+            branch: None,
+        }));
     }
 
     fn dispatch(&mut self, proposed: Proposed, prepared: Prepared) {
         let Prepared { tool, arguments, canonical } = prepared;
         let Some(offered) = self.offer.tool(&tool) else { return self.next_call() };
-        let (server, name, definition) =
-            (offered.definition.server.clone(), offered.definition.name.clone(), offered.digest.clone());
-        self.announce(&proposed, &tool, &arguments);
-        self.intents = self.intents.saturating_add(1);
-        let digest = call_digest(&tool, &definition, &canonical);
-        let key = key(&self.open.run_id, self.epoch, self.intents);
+        let definition = &offered.definition;
+        let (name, server) = (definition.name.clone(), definition.server.clone());
+        let idempotent = self.is_idempotent(definition);
+        let digest = call_digest(&tool, &offered.digest, &canonical);
         let intent = Intent {
             tool: tool.clone(),
-            server: server.clone(),
-            arguments: arguments.clone(),
-            digest: digest.clone(),
-            key: key.clone(),
-            definition,
-            idempotent: false,
+            server,
+            arguments,
+            digest,
+            key: String::new(),
+            definition: offered.digest.clone(),
+            idempotent,
         };
-        let dispatch = ToolDispatch { ordinal: self.intents, server, name, arguments: arguments.clone(), key };
         let proposed = Proposed { name: tool, ..proposed };
-        let call = Box::new(Pending { proposed, arguments, canonical, digest });
-        self.phase = Phase::Calling { ordinal: self.intents, call };
-        self.effects.push(Effect::Dispatch { intent: Box::new(intent), dispatch: Box::new(dispatch) });
+        let call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
+        if let Some(call) = self.doubted(call) {
+            self.make(call);
+        }
+    }
+
+    /// Makes a call. One that was made before keeps its key: a server that knows it does nothing twice.
+    pub(super) fn make(&mut self, mut call: Pending) {
+        self.announce(&mut call);
+        self.intents = self.intents.saturating_add(1);
+        if call.intent.key.is_empty() {
+            call.intent.key = key(&self.open.run_id, self.epoch, self.intents);
+        }
+        call.is_intended = false;
+        let Intent { server, arguments, key, .. } = call.intent.clone();
+        let dispatch = ToolDispatch { ordinal: self.intents, server, name: call.name.clone(), arguments, key };
+        let intent = Box::new(call.intent.clone());
+        self.phase = Phase::Calling { ordinal: self.intents, call: Box::new(call) };
+        self.effects.push(Effect::Dispatch { intent, dispatch: Box::new(dispatch) });
     }
 
     fn read_results(&mut self, proposed: Proposed, arguments: Arguments, canonical: &Arc<str>) {
-        self.announce(&proposed, RESULT_TOOL, &arguments);
         let (ok, text) = match mission_result::read(&self.results, &arguments) {
             Ok(text) => (true, text),
             Err(problem) => (false, problem),
@@ -149,18 +173,18 @@ impl Run {
             error: if ok { String::new() } else { text },
             structured: None,
             repeats: None,
+            remark: String::new(),
         };
-        let call = Pending {
-            proposed: Proposed { name: RESULT_TOOL.into(), ..proposed },
-            arguments,
-            canonical: Arc::clone(canonical),
-            digest,
-        };
+        let intent = Intent { tool: RESULT_TOOL.to_owned(), arguments, digest, ..Intent::default() };
+        let proposed = Proposed { name: RESULT_TOOL.into(), ..proposed };
+        let (canonical, name) = (Arc::clone(canonical), String::new());
+        let mut call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
+        self.announce(&mut call);
         self.settle(call, result);
     }
 
     pub(super) fn returned(&mut self, result: &CallResult) {
-        let Phase::Calling { call, .. } = std::mem::replace(&mut self.phase, Phase::Opened) else { return };
+        let Phase::Calling { ordinal, call } = std::mem::replace(&mut self.phase, Phase::Between) else { return };
         let text: Arc<str> = match &result.text {
             Text::Inline(text) => Arc::clone(text),
             Text::Of { .. } => Arc::from(""),
@@ -172,10 +196,12 @@ impl Run {
                 error: String::new(),
                 structured: result.structured.clone(),
                 repeats: Some(self.seq),
+                remark: result.remark.clone(),
             },
             CallEnd::Error => {
                 let error = if result.error.is_empty() { text.to_string() } else { result.error.clone() };
-                Finished { exit_code: 1, output: Arc::from(""), error, structured: result.structured.clone(), repeats: None }
+                let (structured, remark) = (result.structured.clone(), result.remark.clone());
+                Finished { exit_code: 1, output: Arc::from(""), error, structured, repeats: None, remark }
             }
             CallEnd::Protocol => Finished::failed(result.error.clone()),
             // Who made the call knows whether it went out at all, and says so.
@@ -184,12 +210,15 @@ impl Run {
             }
             CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled => Finished::failed(result.error.clone()),
         };
+        if result.end.leaves_doubt() && !result.unsent {
+            self.doubt(ordinal, &call);
+        }
         self.settle(*call, finished);
         self.next_call();
     }
 
     /// Keeps a result, tells the stream and the model.
-    fn settle(&mut self, call: Pending, result: Finished) {
+    pub(super) fn settle(&mut self, call: Pending, result: Finished) {
         let ok = result.exit_code == 0;
         let tool = call.proposed.name.clone();
         let kept = Kept {
@@ -199,24 +228,30 @@ impl Run {
             text: if ok { Arc::clone(&result.output) } else { Arc::from(result.error.as_str()) },
             structured: result.structured,
         };
-        let (handle, same) = self.results.keep(&call.digest, kept);
+        let typed = kept.structured.as_deref().and_then(|value| beside(&kept.text, value));
+        let (handle, same) = self.results.keep(&call.intent.digest, kept);
+        let typed = typed
+            .map_or_else(String::new, |typed| format!("\n{}", words::typed_result(&handle, &typed.to_string(), typed.truncated)));
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);
-        let (shown, truncated) = match (&same, ok) {
+        let (mut shown, truncated) = match (&same, ok) {
             (Some(same), _) => (words::repeated_result(&tool, same), false),
             (None, true) => {
                 let shown = bound(&result.output, marker);
                 let body = if shown.text.is_empty() { words::NO_OUTPUT } else { &shown.text };
-                (format!("{}\n{body}", words::result_heading(&tool, &handle)), shown.truncated)
+                (format!("{}\n{body}{typed}", words::result_heading(&tool, &handle)), shown.truncated)
             }
             (None, false) => {
                 let shown = bound(&result.error, marker);
-                (words::failed_result(&tool, result.exit_code, &shown.text), shown.truncated)
+                (words::failed_result(&tool, result.exit_code, &format!("{}{typed}", shown.text)), shown.truncated)
             }
         };
+        if !result.remark.is_empty() {
+            shown = format!("{shown}\n{}", result.remark);
+        }
         let event = ToolResult {
             index: self.index,
             tool,
-            arguments: call.arguments,
+            arguments: call.intent.arguments,
             ok,
             exit_code: result.exit_code,
             output: Text::Inline(result.output),
@@ -227,7 +262,7 @@ impl Run {
             branch: None,
         };
         self.effects.push(Effect::Emit { event: Box::new(Event::ToolResult(event)), repeats: result.repeats });
-        self.tell(&call.proposed, &shown);
+        self.tell(&call.proposed, &plain(&shown));
     }
 }
 
@@ -244,16 +279,22 @@ struct Refusal {
 }
 
 /// How a call came back, as the stream tells it.
-struct Finished {
+pub(super) struct Finished {
     exit_code: i64,
     output: Arc<str>,
     error: String,
     structured: Option<Arc<Value>>,
     repeats: Option<u64>,
+    /// What the model is told behind the text.
+    remark: String,
 }
 
 impl Finished {
-    fn failed(error: String) -> Self {
-        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None }
+    pub(super) fn said(output: &str) -> Self {
+        Self { exit_code: 0, output: Arc::from(output), ..Self::failed(String::new()) }
+    }
+
+    pub(super) fn failed(error: String) -> Self {
+        Self { exit_code: -1, output: Arc::from(""), error, structured: None, repeats: None, remark: String::new() }
     }
 }

@@ -345,7 +345,8 @@ fn a_result_is_shown_whole_in_part_or_by_its_handle() {
         (CallEnd::Timeout, ""),
     ] {
         story.says(ADD);
-        story.fails(end, error);
+        // What did not go out leaves no doubt: it may be proposed again.
+        story.result(CallResult { end, error: error.to_owned(), unsent: true, ..CallResult::default() });
     }
     let results: Vec<String> = story
         .events

@@ -1,6 +1,7 @@
 //! The console: records in words on standard output. It never makes a run wait: when it is behind it leaves records out and
 //! says how many.
 
+pub mod figures;
 mod render;
 pub mod visible;
 

@@ -4,6 +4,8 @@ use insta::assert_snapshot;
 use mission_contract::event::{BudgetSpent, Cost, SkillRef, UsageTotal};
 use serde_json::json;
 
+use mission_contract::event::Arguments;
+
 use super::*;
 
 fn arguments(value: serde_json::Value) -> Arguments {

@@ -39,10 +39,11 @@ impl Tap {
     fn take(&self, message: &ClientJsonRpcMessage) -> Result<(), TapError> {
         let line = serde_json::to_vec(message)?;
         let JsonRpcMessage::Request(request) = message else {
-            return self.exchange.write(line).map_err(TapError::NotTaken);
+            return self.exchange.notify(line).map_err(TapError::NotTaken);
         };
+        // All requests are ours: `rmcp` makes none by itself.
         let Some(waiter) = request.request.extensions().get::<Waiter>() else {
-            return self.exchange.write(line).map_err(TapError::NotTaken);
+            return Err(TapError::NotTaken("is not asked that"));
         };
         let token = request.request.get_meta().get_progress_token().map(|token| id_of(&token.0));
         self.exchange.send(id_of(&request.id), token, line, waiter);

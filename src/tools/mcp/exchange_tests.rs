@@ -6,7 +6,7 @@ use super::*;
 
 pub(crate) struct Rig {
     pub(crate) exchange: Arc<Exchange>,
-    pub(crate) lines: mpsc::Receiver<Vec<u8>>,
+    pub(crate) outgoing: mpsc::Receiver<Outgoing>,
     pub(crate) answered: mpsc::Receiver<Id>,
     pub(crate) events: mpsc::Receiver<PlaneEvent>,
 }
@@ -14,8 +14,9 @@ pub(crate) struct Rig {
 /// An exchange without a server.
 pub(crate) fn rig() -> Rig {
     let (sender, events) = mpsc::channel(1024);
-    let (exchange, lines, answered) = Exchange::new(Reports { server: "srv".to_owned(), events: sender });
-    Rig { exchange, lines, answered, events }
+    let (exchange, outgoing, answered) =
+        Exchange::new(Reports { server: "srv".to_owned(), events: sender, secrets: Secrets::default() });
+    Rig { exchange, outgoing, answered, events }
 }
 
 impl Rig {
@@ -34,14 +35,14 @@ impl Rig {
     /// What was written to the server.
     pub(crate) fn written(&mut self) -> Vec<String> {
         let mut written = Vec::new();
-        while let Ok(line) = self.lines.try_recv() {
-            written.push(String::from_utf8(line).unwrap().trim_end().to_owned());
+        while let Ok(outgoing) = self.outgoing.try_recv() {
+            written.push(String::from_utf8(outgoing.line).unwrap());
         }
         written
     }
 
     pub(crate) fn ask(&self, id: i64, call: Option<u64>) -> Awaited {
-        let (waiter, awaited) = waiter(call);
+        let (waiter, awaited) = waiter(Asked { call, ..Asked::of("tools/call") });
         self.exchange.send(Id::Number(id), Some(Id::Number(id.saturating_add(100))), b"{}".to_vec(), &waiter);
         awaited
     }
@@ -68,7 +69,7 @@ fn each_answer_goes_to_who_asked_and_only_once() {
     rig.exchange.close();
     assert_eq!(one.answer.try_recv().unwrap(), Answer::Gone);
     let mut late = rig.ask(3, None);
-    assert_eq!(late.answer.try_recv().unwrap(), Answer::NotSent("is gone"));
+    assert_eq!(late.answer.try_recv().unwrap(), Answer::NotSent("is gone".to_owned()));
 }
 
 #[test]
@@ -123,17 +124,44 @@ async fn only_progress_that_grows_is_a_sign_of_life() {
     assert!(woken().await);
 }
 
+#[tokio::test]
+async fn progress_is_a_sign_of_life_so_many_times_and_no_more() {
+    let rig = rig();
+    let awaited = rig.ask(1, Some(1));
+    let token = Id::Number(101);
+    let mut heard = 0;
+    for number in 0..limits::MCP_PROGRESS_REPORTS + 5 {
+        rig.exchange.progress(&token, number as f64);
+        heard += u64::from(futures_util::FutureExt::now_or_never(awaited.progress.notified()).is_some());
+    }
+    assert_eq!(heard, limits::MCP_PROGRESS_REPORTS);
+}
+
+#[test]
+fn so_many_calls_that_were_given_up_are_remembered() {
+    let mut rig = rig();
+    let many = i64::try_from(limits::MCP_LATE_CALLS).unwrap() + 1;
+    for id in 0..many {
+        rig.ask(id, Some(1));
+        rig.exchange.give_up(&Id::Number(id));
+    }
+    let late = |id: i64| rig.exchange.answer(&Id::Number(id), answer_line(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+    assert!(!late(0), "the oldest is forgotten");
+    assert!(late(1) && late(many - 1));
+    assert_eq!(rig.told(), ["late_result"; 2]);
+}
+
 #[test]
 fn a_server_that_does_not_read_is_not_waited_for() {
     let mut rig = rig();
     for _ in 0..limits::MCP_QUEUE_MESSAGES {
-        rig.exchange.write(b"x".to_vec()).unwrap();
+        rig.exchange.notify(b"x".to_vec()).unwrap();
     }
     let mut call = rig.ask(1, None);
-    assert_eq!(call.answer.try_recv().unwrap(), Answer::NotSent("does not read what is written to it"));
+    assert_eq!(call.answer.try_recv().unwrap(), Answer::NotSent("does not read what is written to it".to_owned()));
     assert_eq!(rig.written().len(), limits::MCP_QUEUE_MESSAGES as usize);
-    drop(rig.lines);
-    assert_eq!(rig.exchange.write(Vec::new()), Err("has closed its input"));
+    drop(rig.outgoing);
+    assert_eq!(rig.exchange.notify(Vec::new()), Err("has closed its input"));
 }
 
 #[tokio::test]

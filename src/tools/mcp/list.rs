@@ -1,6 +1,7 @@
 //! A server's tools: page by page to the last, with bounds, one definition at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mission_contract::log::ToolDefinition;
@@ -8,7 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::exchange::Message;
-use super::result::{error_in_words, quoted};
+use super::mirror;
+use super::result::{error_in_words, quoted, result_type};
 use super::session::Session;
 use super::text::decoded;
 use crate::limits;
@@ -18,7 +20,9 @@ use crate::tools::definition::{self, Accepted};
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Listing {
     /// What can be used, by name.
-    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) tools: Arc<Vec<ToolDefinition>>,
+    /// Its definitions as the server sent them.
+    pub(crate) raw: Vec<String>,
     /// What is to be told: code and words.
     pub(crate) notices: Vec<(&'static str, String)>,
 }
@@ -28,20 +32,25 @@ const METHOD_NOT_FOUND: &str = "-32601";
 /// JSON-RPC: the parameters are wrong; for a list, the cursor.
 const INVALID_PARAMS: &str = "-32602";
 
-/// Lists a server's tools, all pages within this time.
+/// Lists a server's tools, all pages within this time. Nothing when the list is, byte for byte, the `known` one.
 ///
 /// # Errors
 /// Why there is no list: the second half of a sentence about the server.
-pub(crate) async fn list(server: &str, session: &Session, within: Duration) -> Result<Listing, String> {
+pub(crate) async fn list(
+    server: &str,
+    session: &Session,
+    within: Duration,
+    known: Option<&[String]>,
+) -> Result<Option<Listing>, String> {
     let listed = tokio::time::timeout(within, async {
         let mut restarted = false;
         let mut pages = Pages::default();
         loop {
-            let message = session.list_page(pages.cursor(), within).await?;
-            match pages.take(server, &message) {
-                Ok(true) => return Ok(pages.listing()),
+            let message = session.list_page(pages.cursor.clone(), within).await?;
+            match pages.take(&message) {
+                Ok(true) => return Ok(pages.raw),
                 Ok(false) => {}
-                Err(Trouble::NoTools) if !session.handshake.declares_tools => return Ok(Listing::default()),
+                Err(Trouble::NoTools) if !session.agreement.declares_tools => return Ok(Vec::new()),
                 Err(Trouble::NoTools) => return Err("says that it has tools, and does not list them".to_owned()),
                 // The list changed between two pages: it is begun again, once.
                 Err(Trouble::StaleCursor(_)) if !restarted => {
@@ -52,7 +61,11 @@ pub(crate) async fn list(server: &str, session: &Session, within: Duration) -> R
             }
         }
     });
-    listed.await.unwrap_or_else(|_| Err(format!("did not list its tools within {:.1} s", within.as_secs_f64())))
+    let raw = listed.await.unwrap_or_else(|_| Err(format!("did not list its tools within {:.1} s", within.as_secs_f64())))?;
+    if known.is_some_and(|known| known == raw) {
+        return Ok(None);
+    }
+    Ok(Some(definitions(server, raw, session.has_headers())))
 }
 
 #[derive(Debug, PartialEq)]
@@ -68,22 +81,17 @@ struct Pages {
     read: u64,
     cursor: Option<String>,
     cursors: BTreeSet<String>,
-    entries: u64,
-    /// By name: the definition, and its bytes.
-    tools: BTreeMap<String, (ToolDefinition, String)>,
-    notices: Vec<(&'static str, String)>,
+    bytes: u64,
+    raw: Vec<String>,
 }
 
 impl Pages {
-    /// The cursor of the next page.
-    fn cursor(&self) -> Option<String> {
-        self.cursor.clone()
-    }
-
     /// Takes one page. True when it was the last.
-    fn take(&mut self, server: &str, message: &Message) -> Result<bool, Trouble> {
+    fn take(&mut self, message: &Message) -> Result<bool, Trouble> {
         #[derive(Deserialize)]
         struct Page<'a> {
+            #[serde(borrow, rename = "resultType")]
+            kind: Option<&'a RawValue>,
             #[serde(borrow)]
             tools: Option<Vec<&'a RawValue>>,
             #[serde(borrow, rename = "nextCursor")]
@@ -100,14 +108,24 @@ impl Pages {
         }
         let page: Page<'_> = serde_json::from_str(&result)
             .map_err(|error| Trouble::Because(format!("answers tools/list with something that is no list of tools: {error}")))?;
+        let kind = page.kind.and_then(|kind| serde_json::from_str(kind.get()).ok());
+        if let Err(kind) = result_type(kind.as_ref()) {
+            return Err(Trouble::Because(format!("answers tools/list with a result of the type {kind}, which is not known")));
+        }
         let Some(tools) = page.tools else { return because("answers tools/list with something that has no tools") };
         self.read = self.read.saturating_add(1);
-        self.entries = self.entries.saturating_add(u64::try_from(tools.len()).unwrap_or(u64::MAX));
-        if self.entries > limits::MCP_TOOLS {
+        for raw in tools {
+            self.bytes = self.bytes.saturating_add(u64::try_from(raw.get().len()).unwrap_or(u64::MAX));
+            self.raw.push(raw.get().to_owned());
+        }
+        if u64::try_from(self.raw.len()).unwrap_or(u64::MAX) > limits::MCP_TOOLS {
             return Err(Trouble::Because(format!("lists more than {} tools, which are allowed", limits::MCP_TOOLS)));
         }
-        for raw in tools {
-            self.definition(server, raw.get());
+        if self.bytes > limits::MCP_LIST_BYTES {
+            return Err(Trouble::Because(format!(
+                "lists more than {} bytes of tools, which are allowed",
+                limits::MCP_LIST_BYTES
+            )));
         }
         let Some(next) = page.next else { return Ok(true) };
         let Some(next) = decoded(next.get()) else {
@@ -143,29 +161,47 @@ impl Pages {
             _ => Trouble::Because(words),
         }
     }
+}
 
-    fn definition(&mut self, server: &str, raw: &str) {
-        let Accepted { definition, repaired } = match definition::read(server, raw) {
-            Ok(accepted) => accepted,
-            Err(reason) => return self.notices.push(("tool_refused", reason)),
-        };
-        if let Some((_, first)) = self.tools.get(&definition.name) {
-            // Pages are no snapshot: the same definition may stand on two of them.
-            if first != raw {
-                self.notices.push((
-                    "tool_refused",
-                    format!("The tool `{}` is defined twice; the second definition is refused.", definition.name),
-                ));
+/// The definitions among these bytes, each checked alone. `has_headers` when arguments may travel as headers of HTTP.
+fn definitions(server: &str, raw: Vec<String>, has_headers: bool) -> Listing {
+    let mut notices = Vec::new();
+    let mut tools: BTreeMap<String, (ToolDefinition, &str)> = BTreeMap::new();
+    let mut ambiguous: BTreeSet<String> = BTreeSet::new();
+    for raw in &raw {
+        let accepted = definition::read(server, raw).and_then(|accepted| {
+            if has_headers && let Err(reason) = mirror::read(&accepted.definition.input_schema) {
+                return Err(format!("The tool `{}` is refused: its inputSchema {reason}.", accepted.definition.name));
             }
-            return;
+            Ok(accepted)
+        });
+        let Accepted { definition, repaired } = match accepted {
+            Ok(accepted) => accepted,
+            Err(reason) => {
+                notices.push(("tool_refused", reason));
+                continue;
+            }
+        };
+        if ambiguous.contains(&definition.name) {
+            continue;
         }
-        self.notices.extend(repaired.map(|words| ("tool_repaired", words)));
-        self.tools.insert(definition.name.clone(), (definition, raw.to_owned()));
+        if let Some((_, first)) = tools.get(&definition.name) {
+            // Pages are no snapshot: the same definition may stand on two of them. Which of two others is meant is not for us to say.
+            if first != raw {
+                notices.push((
+                    "tool_refused",
+                    format!("The tool `{}` is refused: it is defined twice, and not in the same way.", definition.name),
+                ));
+                tools.remove(&definition.name);
+                ambiguous.insert(definition.name);
+            }
+            continue;
+        }
+        notices.extend(repaired.map(|words| ("tool_repaired", words)));
+        tools.insert(definition.name.clone(), (definition, raw));
     }
-
-    fn listing(self) -> Listing {
-        Listing { tools: self.tools.into_values().map(|(definition, _)| definition).collect(), notices: self.notices }
-    }
+    let tools = Arc::new(tools.into_values().map(|(definition, _)| definition).collect());
+    Listing { tools, raw, notices }
 }
 
 #[cfg(test)]

@@ -5,25 +5,35 @@
 //!
 //! * [`plane`](self): [`connect`] starts the servers of a run; [`McpPlane`] is what the driver holds.
 //! * `server`: one server over its lives: start, list, call, restart after a death.
-//! * `session`: one life of a server: its process tree, its handshake, its requests.
-//! * `probe`: which era of the protocol a server speaks, and the handshake.
-//! * `list`: its tools, page by page, one definition at a time.
-//! * `result`, `text`: what came of a call.
+//! * `session`: one life of a server: what was agreed upon, and its requests, in either era (`eras`, `versions`).
+//! * `list`, `mirror`: its tools, page by page, one definition at a time; which arguments travel as headers.
+//! * `result`, `text`, `output`: what came of a call, and whether it is what its tool promised.
+//! * `secrets`: what of its words nobody is to read.
 //! * `exchange`: who waits for which answer, in the order of the wire; `client`: its seam to `rmcp`.
-//! * `pump`, `frame`: bytes to lines to messages; noise is skipped.
+//! * `outgoing`, `incoming`: messages to a server and from it, whatever the wire; `frame`: what a message is.
+//! * `wire`: what carries them: the pipes of a `child` (`pump`), or `http`. Either era goes over either.
 
+mod child;
 mod client;
+mod eras;
 mod exchange;
 mod frame;
+mod http;
+mod incoming;
 mod list;
+mod mirror;
+mod outgoing;
+mod output;
 mod plane;
-mod probe;
 mod pump;
 mod request;
 mod result;
+mod secrets;
 mod server;
 mod session;
 mod text;
+mod versions;
+mod wire;
 
 pub use plane::{McpPlane, PlaneOptions, connect};
-pub use request::ServerRequest;
+pub use request::{Reach, ServerRequest};

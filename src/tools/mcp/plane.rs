@@ -1,5 +1,6 @@
 //! The servers of a run as one tool plane.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -9,10 +10,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::Reports;
-use super::request::ServerRequest;
+use super::http::client::Clients;
+use super::request::{Reach, ServerRequest};
 use super::result::protocol;
+use super::secrets::Secrets;
 use super::server::{Part, Server};
-use super::session::Start;
+use super::wire::Start;
 use crate::engine::request::ToolDispatch;
 use crate::limits;
 use crate::sys::environment::child_environment;
@@ -41,7 +44,7 @@ impl Default for PlaneOptions {
     }
 }
 
-/// Tool servers over stdio. To be closed; when it is dropped instead, the guardians end the process trees all the same.
+/// Tool servers over stdio and HTTP. To be closed; when it is dropped instead, the guardians end the process trees all the same.
 #[derive(Debug)]
 pub struct McpPlane {
     servers: Vec<Arc<Server>>,
@@ -56,15 +59,24 @@ pub async fn connect(requests: Vec<ServerRequest>, options: PlaneOptions) -> (Mc
     let (events, mut receiver) = mpsc::channel(limits::size(limits::MCP_EVENT_QUEUE));
     let mut servers = Vec::new();
     let mut beginnings: Vec<BoxFuture<'static, Part>> = Vec::new();
+    let clients = Arc::new(Clients::default());
     for request in requests {
-        let environment = child_environment(options.environment.iter().cloned(), &request.passes);
+        let environment = match &request.reach {
+            Reach::Stdio { passes, .. } => child_environment(options.environment.iter().cloned(), passes),
+            Reach::Http { .. } => Ok(BTreeMap::new()),
+        };
         let (environment, refusal) = match environment {
             Ok(environment) => (environment, None),
-            Err(error) => (std::collections::BTreeMap::new(), Some(format!("was not started: {error}"))),
+            Err(error) => (BTreeMap::new(), Some(format!("was not started: {error}"))),
         };
-        let start =
-            Start { client_name: options.client_name.clone(), guardian_program: options.guardian_program.clone(), environment };
-        let reports = Reports { server: request.name.clone(), events: events.clone() };
+        let start = Start {
+            client_name: options.client_name.clone(),
+            guardian_program: options.guardian_program.clone(),
+            environment,
+            clients: clients.clone(),
+        };
+        let secrets = Secrets::new(request.reach.secrets().into_iter().map(|(_, value)| value).collect());
+        let reports = Reports { server: request.name.clone(), events: events.clone(), secrets };
         let server = Server::new(request, start, reports);
         let beginning = server.clone();
         beginnings.push(Box::pin(async move {
@@ -94,7 +106,7 @@ fn discovery(parts: Vec<Part>) -> Discovery {
     let mut discovery = Discovery::default();
     for part in parts {
         discovery.servers.push(part.state);
-        discovery.tools.extend(part.tools);
+        discovery.tools.extend(part.tools.iter().cloned());
         discovery.observed.extend(part.observed);
     }
     discovery.tools.sort_by_cached_key(|definition| definition.full_name());
@@ -117,6 +129,21 @@ impl ToolPlane for McpPlane {
     fn list(&self) -> BoxFuture<'static, Discovery> {
         let servers = self.servers.clone();
         Box::pin(async move { discovery(join_all(servers.iter().map(|server| server.list())).await) })
+    }
+
+    fn list_unheard(&self) -> BoxFuture<'static, Option<Discovery>> {
+        let servers = self.servers.clone();
+        Box::pin(async move {
+            let parts = join_all(servers.iter().map(|server| server.list_unheard())).await;
+            if parts.iter().all(Option::is_none) {
+                return None;
+            }
+            let parts = servers.iter().zip(parts).map(async |(server, part)| match part {
+                Some(part) => part,
+                None => server.part().await,
+            });
+            Some(discovery(join_all(parts).await))
+        })
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

@@ -169,18 +169,15 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
         Ok(raw) => raw,
         Err(error) => return no_result(format!("something that is no result of a call: {error}.")),
     };
-    let kind = raw.kind.and_then(|kind| decoded(kind.get()));
-    match (kind.as_deref(), raw.kind.is_some()) {
-        (None, false) | (Some("complete"), _) => {}
+    let kind: Option<Value> = raw.kind.map(|kind| serde_json::from_str(kind.get()).unwrap_or_default());
+    match (kind.as_ref().and_then(Value::as_str), result_type(kind.as_ref())) {
+        (_, Ok(())) => {}
         (Some("input_required"), _) => {
             notices.push(("elicitation_declined", format!("The tool `{tool}` asks for input from a person, which is declined.")));
             return no_result("a question for a person, which cannot be asked here; the call is not gone on with.".to_owned());
         }
         (Some("task"), _) => return no_result(task_answer(result, tool, notices)),
-        _ => {
-            let shown = raw.kind.map_or("", RawValue::get);
-            return no_result(format!("a result of the type {}, which is not known.", quoted(shown)));
-        }
+        (_, Err(shown)) => return no_result(format!("a result of the type {shown}, which is not known.")),
     }
     if raw.task.is_some() && raw.content.is_none() {
         return no_result(task_answer(result, tool, notices));
@@ -195,6 +192,15 @@ fn completed(result: &str, server: &str, tool: &str, notices: &mut Vec<(&'static
     let Some(content) = raw.content.or(raw.structured.map(|_| Vec::new())).or(is_error.then(Vec::new)) else {
         return no_result("a result that has neither content nor structuredContent.".to_owned());
     };
+    if let Some(unknown) = content.iter().find_map(unknown_type) {
+        if content.iter().all(|block| unknown_type(block).is_some()) {
+            return no_result(format!("content of the type {unknown}, which is not known, and with nothing else."));
+        }
+        notices.push((
+            "content_unknown",
+            format!("A result of `{tool}` holds content of the type {unknown}, which is not known; it is named and not read."),
+        ));
+    }
     let mut blocks = Vec::new();
     let mut texts: Vec<String> = Vec::with_capacity(content.len());
     for block in &content {
@@ -241,6 +247,28 @@ fn task_answer(result: &str, tool: &str, notices: &mut Vec<(&'static str, String
         format!("The tool `{tool}` began a task that was not asked for (id {id}); it may still be at work."),
     ));
     format!("a task (id {id}), which was not asked for and is not followed; it may still be at work.")
+}
+
+/// Whether a result of this `resultType` is a whole one: absent means that it is.
+///
+/// # Errors
+/// The type, as it may be shown.
+pub(crate) fn result_type(kind: Option<&Value>) -> Result<(), String> {
+    match kind {
+        None => Ok(()),
+        Some(Value::String(kind)) if kind == "complete" => Ok(()),
+        Some(other) => Err(quoted(&other.to_string())),
+    }
+}
+
+/// The type of a block that is none of the protocol's, as it may be shown.
+fn unknown_type(block: &RawBlock<'_>) -> Option<String> {
+    let kind = block.kind.and_then(|kind| decoded(kind.get()));
+    match kind.as_deref() {
+        Some("text" | "image" | "audio" | "resource_link" | "resource") => None,
+        Some(kind) => Some(quoted(&format!("{kind:?}"))),
+        None => Some("of no name".to_owned()),
+    }
 }
 
 /// The text of a block. What is not text is noted in `blocks` and stands as a line in brackets.

@@ -55,12 +55,14 @@ fn typed_results_stand_beside_the_text_or_in_its_place() {
 
 #[test]
 fn what_is_not_text_is_named_with_type_and_size() {
-    let result = result(
-        r#"{"content":[{"type":"image","data":"AAECAwQ=","mimeType":"image/png"},{"type":"audio","data":"AAEC"},
+    let classified = answer(
+        r#"{"id":1,"result":{"content":[{"type":"image","data":"AAECAwQ=","mimeType":"image/png"},{"type":"audio","data":"AAEC"},
         {"type":"resource_link","uri":"file:///a","name":"A","size":7,"mimeType":"text/x"},
         {"type":"resource","resource":{"uri":"mem:1","text":"inside"}},{"type":"resource","resource":{"uri":"mem:2","blob":"AAEC","mimeType":"a/b"}},
-        {"type":"hologram","beams":3},{"type":"text","text":7},{"type":"image"},{"kind":"x"}]}"#,
+        {"type":"hologram","beams":3},{"type":"text","text":7},{"type":"image"},{"kind":"x"}]}}"#,
     );
+    assert_eq!(classified.notices.first().unwrap().0, "content_unknown");
+    let result = classified.result;
     insta::assert_snapshot!(result.text.as_str(), @r"
     [image image/png, 5 bytes]
     [audio of an unknown type, 3 bytes]
@@ -111,6 +113,7 @@ fn what_is_no_result_is_told_apart_from_a_failure() {
     insta::assert_snapshot!(protocol(r#"{"id":1,"result":{"content":[],"isError":"true"}}"#), @r#"The server `srv` answered the call of `tool` with a result that does not say whether it is an error: isError is "true"."#);
     insta::assert_snapshot!(protocol(r#"{"id":1,"result":{"content":[{"type":"text","text":NaN}]}}"#), @"The server `srv` answered the call of `tool` with something that is no result of a call: expected value at line 1 column 35.");
     insta::assert_snapshot!(protocol(r#"{"id":1,"result":{"content":[],"resultType":"later"}}"#), @r#"The server `srv` answered the call of `tool` with a result of the type "later", which is not known."#);
+    insta::assert_snapshot!(protocol(r#"{"id":1,"result":{"content":[{"type":"hologram","beams":3}]}}"#), @r#"The server `srv` answered the call of `tool` with content of the type "hologram", which is not known, and with nothing else."#);
     insta::assert_snapshot!(protocol(r#"{"id":1,"result":{"content":[]},"error":{"code":1,"message":"m"}}"#), @"The server `srv` answered the call of `tool` with a result and with an error in one; neither is taken.");
     insta::assert_snapshot!(protocol(r#"{"id":1,"jsonrpc":"2.0"}"#), @"The server `srv` answered the call of `tool` with neither a result nor an error.");
     insta::assert_snapshot!(protocol(r#"{"id":1,"error":{"code":-99999999999,"message":"b\u00f6se","data":{"why":1}}}"#), @r#"The server `srv` answered the call of `tool` with error -99999999999: böse (data: {"why":1})"#);

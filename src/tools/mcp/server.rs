@@ -2,20 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mission_contract::log::{CallEnd, CallResult, Era, Observed, ServerCondition, ServerState, ToolDefinition};
+use mission_contract::log::{CallEnd, CallResult, Observed, ServerCondition, ServerState, ToolDefinition};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::Reports;
 use super::list::{Listing, list};
-use super::request::ServerRequest;
+use super::mirror;
+use super::output::Outputs;
+use super::request::{Reach, ServerRequest};
 use super::result::{failed, protocol};
-use super::session::{BEING_ENDED, Failed, MaySpeakBoth, Opening, Session, Start, not_sent};
+use super::session::{BEING_ENDED, Call, Failed, Session, not_sent};
+use super::wire::Start;
 use crate::engine::request::ToolDispatch;
 use crate::limits;
 
@@ -30,8 +33,8 @@ pub(crate) struct Server {
     /// Restarts since a call of it last came to its end.
     restarts: AtomicU64,
     died_at: Mutex<Option<Instant>>,
-    /// It answers the probe in the stateless era, and shakes hands when that comes first.
-    speaks_both: AtomicBool,
+    /// What its tools promise about their results.
+    outputs: Outputs,
     /// Notices about its list that were told already.
     told: Mutex<BTreeSet<String>>,
     /// What is being closed beside the run.
@@ -46,28 +49,26 @@ struct Current {
     state: ServerState,
     /// Why it is not up: the second half of a sentence about it.
     why: String,
-    tools: Vec<ToolDefinition>,
+    tools: Arc<Vec<ToolDefinition>>,
+    /// The same as the server sent them.
+    raw: Vec<String>,
+    /// Since when, by count, it told of changes when it was last listed.
+    heard: Option<u64>,
 }
 
 /// What one server gives to a discovery.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) state: ServerState,
-    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) tools: Arc<Vec<ToolDefinition>>,
     pub(crate) observed: Vec<Observed>,
-}
-
-/// A start that came to nothing: why, and whether the server speaks the stateless era only.
-struct NotUp {
-    why: String,
-    is_stateless: bool,
 }
 
 impl Server {
     pub(crate) fn new(request: ServerRequest, start: Start, reports: Reports) -> Arc<Self> {
         let state = ServerState {
             name: request.name.clone(),
-            transport: "stdio".to_owned(),
+            transport: request.reach.transport().to_owned(),
             optional: request.optional,
             ..ServerState::default()
         };
@@ -78,7 +79,7 @@ impl Server {
             current: tokio::sync::Mutex::new(Current { state, ..Current::default() }),
             restarts: AtomicU64::new(0),
             died_at: Mutex::default(),
-            speaks_both: AtomicBool::new(false),
+            outputs: Outputs::default(),
             told: Mutex::default(),
             retired: Mutex::default(),
             closing: CancellationToken::new(),
@@ -93,7 +94,7 @@ impl Server {
     /// It cannot even be tried, for this reason.
     pub(crate) async fn refuse(&self, why: String) -> Part {
         let mut current = self.current.lock().await;
-        self.not_up(&mut current, NotUp { why, is_stateless: false });
+        self.not_up(&mut current, why);
         part(&current, Vec::new())
     }
 
@@ -102,8 +103,8 @@ impl Server {
         let mut current = self.current.lock().await;
         let notices = match self.bring_up(&mut current).await {
             Ok(notices) => notices,
-            Err(not_up) => {
-                self.not_up(&mut current, not_up);
+            Err(why) => {
+                self.not_up(&mut current, why);
                 Vec::new()
             }
         };
@@ -113,7 +114,7 @@ impl Server {
     /// Lists its tools again. A dead one is started again; one that never came up is not. A live one that cannot list them
     /// keeps those it had.
     pub(crate) async fn list(self: &Arc<Self>) -> Part {
-        let session = {
+        let alive = {
             let mut current = self.current.lock().await;
             match current.session.clone() {
                 None => return part(&current, Vec::new()),
@@ -124,19 +125,55 @@ impl Server {
                 }
             }
         };
-        let listed = list(self.name(), &session, self.request.timeout).await;
+        let notices = self.list_live(&alive).await;
         let mut current = self.current.lock().await;
-        let notices = match listed {
-            Ok(Listing { tools, notices }) => {
+        if !alive.is_alive() && current.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, &alive)) {
+            // It was found out by asking. Listing is only reading: it is done again.
+            let notices = self.revive(&mut current, false).await.unwrap_or_default();
+            return part(&current, notices);
+        }
+        part(&current, notices.unwrap_or_default())
+    }
+
+    /// Lists its tools again if it does not tell when they change, or did not all the time since they were last listed. Nothing when
+    /// that is not so, when it is not there, and when nothing is different.
+    pub(crate) async fn list_unheard(self: &Arc<Self>) -> Option<Part> {
+        let session = {
+            let current = self.current.lock().await;
+            let session = current.session.clone().filter(|session| session.is_alive())?;
+            if session.hears_changes().is_some() && session.hears_changes() == current.heard {
+                return None;
+            }
+            session
+        };
+        let notices = self.list_live(&session).await?;
+        Some(part(&*self.current.lock().await, notices))
+    }
+
+    /// It as it is, without asking it.
+    pub(crate) async fn part(&self) -> Part {
+        part(&*self.current.lock().await, Vec::new())
+    }
+
+    /// Lists a live server's tools. Nothing when they are the same as before.
+    async fn list_live(&self, session: &Session) -> Option<Vec<Observed>> {
+        let heard = session.hears_changes();
+        let known = self.current.lock().await.raw.clone();
+        let listed = list(self.name(), session, self.request.timeout, Some(&known)).await;
+        match listed {
+            Ok(listing) => {
+                let mut current = self.current.lock().await;
+                current.heard = heard;
+                let Listing { tools, raw, notices } = listing?;
                 current.tools = tools;
-                self.untold(notices)
+                current.raw = raw;
+                Some(self.untold(notices))
             }
             Err(why) => {
                 let detail = format!("The server {why}; the tools that it had are kept.");
-                self.untold(vec![("list_failed", detail)])
+                Some(self.untold(vec![("list_failed", detail)])).filter(|notices| !notices.is_empty())
             }
-        };
-        part(&current, notices)
+        }
     }
 
     /// Makes a call. A dead server is started again before; if that fails, nothing is sent.
@@ -146,16 +183,34 @@ impl Server {
             biased;
             session = self.clone().session(tool.clone()) => session,
             () = cancel.cancelled() => {
-                return failed(CallEnd::Cancelled, format!("The call of `{tool}` was given up before it was made."));
+                let why = format!("The call of `{tool}` was given up before it was made.");
+                return CallResult { unsent: true, ..failed(CallEnd::Cancelled, why) };
             }
         };
-        let session = match session {
+        let (session, tools) = match session {
             Ok(session) => session,
             Err(why) => return protocol(not_sent(self.name(), &tool, &why)),
         };
-        let classified = session.call(dispatch, self.request.timeout, &cancel).await;
+        let definition = find(&tools, &tool);
+        let mut mirrored = Vec::new();
+        if let Some(definition) = definition.filter(|_| session.has_headers()) {
+            let headers = mirror::read(&definition.input_schema).and_then(|mirror| mirror::headers(&mirror, &dispatch.arguments));
+            match headers {
+                Ok(headers) => mirrored = headers,
+                Err(why) => return protocol(format!("The call of `{tool}` was not made, because {why}.")),
+            }
+        }
+        let call = Call { dispatch, mirrored, idle: self.request.timeout, limit: self.request.call_limit };
+        let mut classified = session.call(call, &cancel).await;
+        if let Some(definition) = definition {
+            self.outputs.check(definition, &mut classified);
+        }
         for (what, detail) in classified.notices {
             self.reports.tell(what, detail, Some(ordinal));
+        }
+        if classified.result.end != CallEnd::Error {
+            // Our sentence, with words of the server in it. What the tool itself says is kept as it came.
+            classified.result.error = self.reports.secrets.scrub(classified.result.error);
         }
         if matches!(classified.result.end, CallEnd::Ok | CallEnd::Error | CallEnd::Protocol) && session.is_alive() {
             self.restarts.store(0, Ordering::Relaxed);
@@ -176,14 +231,14 @@ impl Server {
         }
     }
 
-    /// A session that can be asked for this tool.
-    async fn session(self: Arc<Self>, tool: String) -> Result<Arc<Session>, String> {
+    /// A session that can be asked for this tool, and the tools that it has.
+    async fn session(self: Arc<Self>, tool: String) -> Result<(Arc<Session>, Arc<Vec<ToolDefinition>>), String> {
         {
             let current = self.current.lock().await;
             match &current.session {
                 None if self.closing.is_cancelled() => return Err(BEING_ENDED.to_owned()),
                 None => return Err(current.why.clone()),
-                Some(session) if session.is_alive() => return Ok(session.clone()),
+                Some(session) if session.is_alive() => return Ok((session.clone(), current.tools.clone())),
                 Some(_) => {}
             }
         }
@@ -196,10 +251,11 @@ impl Server {
                     self.reports.tell(&observed.what, observed.detail, observed.of);
                 }
             }
-            if !current.tools.iter().any(|definition| definition.name == tool) {
-                return Err("died, was started again, and no longer has this tool".to_owned());
+            if find(&current.tools, &tool).is_none() {
+                return Err(format!("{}, and no longer has this tool", self.words().again));
             }
-            current.session.clone().ok_or_else(|| BEING_ENDED.to_owned())
+            let session = current.session.clone().ok_or_else(|| BEING_ENDED.to_owned())?;
+            Ok((session, current.tools.clone()))
         });
         revived.await.unwrap_or_else(|_| Err("could not be started again".to_owned()))
     }
@@ -208,8 +264,8 @@ impl Server {
     async fn revive(self: &Arc<Self>, current: &mut Current, tell_stale: bool) -> Result<Vec<Observed>, String> {
         let restarts = self.restarts.load(Ordering::Relaxed);
         if restarts >= limits::MCP_RESTARTS {
-            let why = format!("has died {restarts} times since a call of it last came to its end, and is not started again");
-            self.not_up(current, NotUp { why: why.clone(), is_stateless: false });
+            let why = self.words().too_often.replace("{}", &restarts.to_string());
+            self.not_up(current, why.clone());
             return Err(why);
         }
         self.restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
@@ -225,9 +281,9 @@ impl Server {
         }
         match self.bring_up(current).await {
             Ok(mut notices) => {
-                let detail = "The server had died and was started again; what it held in memory is gone.".to_owned();
-                let server = Some(self.name().to_owned());
-                notices.insert(0, Observed { what: "server_restarted".to_owned(), detail, server, of: None });
+                let (what, detail) = self.words().back;
+                let (what, detail, server) = (what.to_owned(), detail.to_owned(), Some(self.name().to_owned()));
+                notices.insert(0, Observed { what, detail, server, of: None });
                 if tell_stale {
                     self.reports.stale();
                 }
@@ -235,73 +291,70 @@ impl Server {
             }
             Err(not_up) => {
                 *self.died_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                let why = format!("is gone and could not be started again: it {}", not_up.why);
+                let why = format!("is gone and could not be {} again: it {not_up}", self.words().started);
                 self.not_up(current, not_up);
                 Err(why)
             }
         }
     }
 
-    /// Starts it, shakes hands, lists its tools; all within its timeout.
-    async fn bring_up(self: &Arc<Self>, current: &mut Current) -> Result<Vec<Observed>, NotUp> {
+    /// Starts or reaches it, comes to an agreement, lists its tools; all within its timeout.
+    async fn bring_up(self: &Arc<Self>, current: &mut Current) -> Result<Vec<Observed>, String> {
         if self.closing.is_cancelled() {
-            return Err(NotUp { why: BEING_ENDED.to_owned(), is_stateless: false });
+            return Err(BEING_ENDED.to_owned());
         }
         let begun = Instant::now();
-        let session = Arc::new(self.open(begun).await?);
-        let left = self.request.timeout.saturating_sub(begun.elapsed());
+        let left = || self.request.timeout.saturating_sub(begun.elapsed());
+        let started = Session::start(&self.request, &self.start, left(), self.reports.clone(), &self.closing).await;
+        let session = Arc::new(started.map_err(|Failed { why, wire }| {
+            if let Some(wire) = wire {
+                self.retire(async move { wire.close().await });
+            }
+            why
+        })?);
         let listed = tokio::select! {
-            listed = list(self.name(), &session, left) => listed,
+            listed = list(self.name(), &session, left(), None) => listed,
             () = self.closing.cancelled() => Err(BEING_ENDED.to_owned()),
         };
-        let Listing { tools, notices } = match listed {
-            Ok(listing) => listing,
+        let Listing { tools, raw, mut notices } = match listed {
+            Ok(listing) => listing.unwrap_or_default(),
             Err(why) => {
                 self.retire(async move { session.close().await });
-                return Err(NotUp { why, is_stateless: false });
+                return Err(why);
             }
         };
-        let handshake = &session.handshake;
+        let agreement = &session.agreement;
         current.state.state = ServerCondition::Ready;
-        current.state.era = Some(Era::Handshake);
-        current.state.version = Some(handshake.version.clone());
-        current.state.implementation = handshake.implementation.clone();
+        current.state.era = Some(agreement.era);
+        current.state.version = Some(agreement.version.clone());
+        current.state.implementation = agreement.implementation.clone();
         current.state.detail = None;
         current.tools = tools;
+        current.raw = raw;
         current.session = Some(session.clone());
+        self.unencrypted(&mut notices);
+        session.listen();
+        // Over pipes nothing was missed since the list was asked for; elsewhere nobody listens yet.
+        current.heard = session.hears_changes();
         self.watch(session);
         Ok(self.untold(notices))
     }
 
-    /// Starts it and shakes hands. A server that may speak both eras, and holds a connection to the one it began with, is started
-    /// a second time for that.
-    async fn open(&self, begun: Instant) -> Result<Session, NotUp> {
-        let attempt = async |opening| {
-            let left = self.request.timeout.saturating_sub(begun.elapsed());
-            let started = Session::start(&self.request, &self.start, opening, left, self.reports.clone(), &self.closing).await;
-            started.map_err(|Failed { why, stateless, life }| {
-                if let Some(life) = life {
-                    self.retire(async move { life.close().await });
-                }
-                (NotUp { why, is_stateless: stateless.is_some() }, stateless)
-            })
-        };
-        let known = self.speaks_both.load(Ordering::Relaxed);
-        let opening = if known { Opening::Handshake } else { Opening::Probe };
-        match attempt(opening).await {
-            Ok(session) => Ok(session),
-            Err((not_up, Some(MaySpeakBoth(true)))) => match attempt(Opening::Handshake).await {
-                Ok(session) => {
-                    self.speaks_both.store(true, Ordering::Relaxed);
-                    Ok(session)
-                }
-                Err(_) => Err(not_up),
-            },
-            Err((not_up, _)) => {
-                // Whatever is remembered of it is asked anew the next time.
-                self.speaks_both.store(false, Ordering::Relaxed);
-                Err(not_up)
-            }
+    /// A credential that everybody between can read.
+    fn unencrypted(&self, notices: &mut Vec<(&'static str, String)>) {
+        let Reach::Http { address, token } = &self.request.reach else { return };
+        let has_credential = token.is_some() || address.is_masked();
+        if has_credential && !address.route().is_encrypted && !address.route().is_loopback {
+            let detail =
+                format!("The credential of the server goes to {} unencrypted; use https where you can.", address.shown());
+            notices.push(("credential_unencrypted", detail));
+        }
+    }
+
+    fn words(&self) -> &'static Words {
+        match self.request.reach {
+            Reach::Stdio { .. } => &CHILD,
+            Reach::Http { .. } => &REMOTE,
         }
     }
 
@@ -312,7 +365,7 @@ impl Server {
             let how = session.death().await;
             if !server.closing.is_cancelled() {
                 *server.died_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                server.reports.tell("server_died", format!("The server {how}."), None);
+                server.reports.tell(server.words().gone, format!("The server {how}."), None);
             }
             session.close().await;
         });
@@ -324,14 +377,13 @@ impl Server {
         retired.push(tokio::spawn(closing));
     }
 
-    fn not_up(&self, current: &mut Current, not_up: NotUp) {
+    fn not_up(&self, current: &mut Current, why: String) {
+        let why = self.reports.secrets.scrub(why);
         current.state.state = ServerCondition::Failed;
-        if not_up.is_stateless {
-            current.state.era = Some(Era::Stateless);
-        }
-        current.state.detail = Some(format!("The server `{}` {}.", self.request.name, not_up.why));
-        current.why = not_up.why;
-        current.tools.clear();
+        current.state.detail = Some(format!("The server `{}` {why}.", self.request.name));
+        current.why = why;
+        current.tools = Arc::default();
+        current.raw = Vec::new();
     }
 
     /// Those notices that were not told before, each about this server.
@@ -342,10 +394,41 @@ impl Server {
         }
         notices
             .into_iter()
+            .map(|(what, detail)| (what, self.reports.secrets.scrub(detail)))
             .filter(|(_, detail)| told.insert(detail.clone()))
             .map(|(what, detail)| Observed { what: what.to_owned(), detail, server: Some(self.request.name.clone()), of: None })
             .collect()
     }
+}
+
+/// What is said of a server that went away and came back: codes, sentences and parts of sentences.
+struct Words {
+    gone: &'static str,
+    back: (&'static str, &'static str),
+    again: &'static str,
+    too_often: &'static str,
+    started: &'static str,
+}
+
+const CHILD: Words = Words {
+    gone: "server_died",
+    back: ("server_restarted", "The server had died and was started again; what it held in memory is gone."),
+    again: "died, was started again",
+    too_often: "has died {} times since a call of it last came to its end, and is not started again",
+    started: "started",
+};
+
+const REMOTE: Words = Words {
+    gone: "session_lost",
+    back: ("session_reopened", "The server had lost its session and was given a new one; what it held in the old one is gone."),
+    again: "lost its session, was given a new one",
+    too_often: "has lost its session {} times since a call of it last came to its end, and is given no new one",
+    started: "reached",
+};
+
+/// A tool among others that are sorted by name.
+fn find<'a>(tools: &'a [ToolDefinition], name: &str) -> Option<&'a ToolDefinition> {
+    tools.binary_search_by(|definition| definition.name.as_str().cmp(name)).ok().and_then(|at| tools.get(at))
 }
 
 fn part(current: &Current, observed: Vec<Observed>) -> Part {

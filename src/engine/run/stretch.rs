@@ -1,0 +1,173 @@
+//! A later stretch of a run: a process took over where another one ended, of itself or not.
+
+use mission_contract::digest::approval_id;
+use mission_contract::event::{Outcome, Resumed};
+use mission_contract::log::{Ask, Catalogue, Decision, Leg, Open, Writer};
+
+use super::phase::Phase;
+use super::{FoldError, Run};
+use crate::engine::offer::Offer;
+
+/// The name, in a `writer` line, of the ceiling on steps: the new total, 0 for none.
+pub const CHANGED_STEPS: &str = "mission_steps";
+
+/// What a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The approval that a person has to decide.
+    pub approval_id: String,
+    /// The key of the call that it is about.
+    pub key: String,
+}
+
+/// Whether a run that ended so can be taken up again.
+pub fn is_resumable(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Incomplete | Outcome::AwaitingApproval)
+}
+
+impl Run {
+    /// A process takes the run over. What was in flight is gone with the one before.
+    pub(super) fn taken_over(&mut self, writer: &Writer) {
+        self.epoch = writer.epoch;
+        let at = match std::mem::replace(&mut self.phase, Phase::Between) {
+            Phase::Ended { outcome, at } if is_resumable(outcome) => *at,
+            over @ Phase::Ended { .. } => {
+                self.phase = over;
+                return;
+            }
+            Phase::Resuming(at) => *at,
+            at => at,
+        };
+        if let Some(steps) = writer.changed.get(CHANGED_STEPS).and_then(serde_json::Value::as_u64) {
+            self.open.spec.limits.steps = (steps > 0).then_some(steps);
+        }
+        self.stop = None;
+        self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.asks });
+        let at = match at {
+            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => self.gated(ordinal, *call),
+            at => at,
+        };
+        self.phase = Phase::Resuming(Box::new(at));
+    }
+
+    /// A person's answer, before the servers are listed.
+    pub(super) fn decided(&mut self, decision: &Decision) -> Result<(), FoldError> {
+        if let Phase::Resuming(at) = &mut self.phase
+            && let Phase::Gated(gated) = at.as_mut()
+            && gated.approval_id == decision.approval_id
+        {
+            gated.decision = Some(decision.clone());
+            return Ok(());
+        }
+        Err(FoldError::OutOfPlace { kind: "decision", state: "not waiting for that approval" })
+    }
+
+    /// The servers were listed again; the list holds what changed meanwhile.
+    pub(super) fn carry_on(&mut self, catalogue: &Catalogue) {
+        let Phase::Resuming(at) = std::mem::replace(&mut self.phase, Phase::Between) else { return };
+        if let Phase::Opened { announced } = *at {
+            self.phase = Phase::Opened { announced };
+            if !announced {
+                return self.start(catalogue);
+            }
+            self.servers.clone_from(&catalogue.servers);
+            self.offer = Offer::new(&catalogue.tools, self.open.spec.allowed_tools.clone());
+        } else if !catalogue.servers.is_empty() {
+            self.servers.clone_from(&catalogue.servers);
+        }
+        let failure = if catalogue.servers.is_empty() { None } else { self.tell_failed_servers() };
+        if failure.is_some() || self.stop.is_some() {
+            if !matches!(*at, Phase::Opened { .. }) {
+                self.waiting.push(catalogue.clone());
+                self.phase = *at;
+            }
+            return match self.stop.clone() {
+                Some(signal) => self.cancelled(signal),
+                None => self.finish(Outcome::Incomplete, None, None, failure),
+            };
+        }
+        if matches!(*at, Phase::Opened { .. }) {
+            return self.begin();
+        }
+        self.waiting.push(catalogue.clone());
+        match *at {
+            // Its intent never stood in the log: it was not made.
+            Phase::Calling { ordinal, call } if !call.is_intended => {
+                self.intents = ordinal.saturating_sub(1);
+                self.make(*call);
+            }
+            Phase::Calling { call, .. } if self.is_unchanged(&call, catalogue) => self.make(*call),
+            Phase::Calling { ordinal, call } => match self.gated(ordinal, *call) {
+                Phase::Gated(gated) => self.answer_doubt(*gated),
+                _ => self.next_step(),
+            },
+            Phase::Gated(gated) => self.answer_doubt(*gated),
+            _ => self.next_step(),
+        }
+    }
+
+    /// The run is over; a later stretch begins where it stands.
+    pub(super) fn end(&mut self, outcome: Outcome) {
+        let at = match std::mem::replace(&mut self.phase, Phase::Between) {
+            Phase::Resuming(at) | Phase::Ended { at, .. } => at,
+            at => Box::new(at),
+        };
+        self.phase = Phase::Ended { outcome, at };
+    }
+
+    /// What the log says was asked: its words count, whatever this build would have said.
+    pub(in crate::engine) fn asked(&mut self, ask: &Ask) {
+        self.conversation.asked_so(ask);
+    }
+
+    /// The log holds the intent of the call in flight.
+    pub fn intended(&mut self) {
+        if let Phase::Calling { call, .. } = &mut self.phase {
+            call.is_intended = true;
+        }
+    }
+
+    /// Whether `mission_started` is still to come.
+    pub fn is_unannounced(&self) -> bool {
+        self.phase.is_unannounced()
+    }
+
+    /// What was asked.
+    pub fn open(&self) -> &Open {
+        &self.open
+    }
+
+    /// Who answers.
+    pub fn leg(&self) -> &Leg {
+        &self.leg
+    }
+
+    /// Model turns begun so far: what a limit on them counts.
+    pub fn steps_begun(&self) -> u64 {
+        self.asks
+    }
+
+    /// How the last stretch ended, if it did.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match &self.phase {
+            Phase::Ended { outcome, .. } => Some(*outcome),
+            _ => None,
+        }
+    }
+
+    /// The approval that a person has to decide before the run can go on.
+    pub fn awaits(&self) -> Option<Awaited> {
+        let at = match &self.phase {
+            Phase::Ended { outcome, at } if is_resumable(*outcome) => at.as_ref(),
+            Phase::Resuming(at) => at.as_ref(),
+            at => at,
+        };
+        match at {
+            Phase::Gated(gated) => Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() }),
+            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => {
+                Some(Awaited { approval_id: approval_id(&self.open.run_id, *ordinal), key: call.intent.key.clone() })
+            }
+            _ => None,
+        }
+    }
+}
