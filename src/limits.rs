@@ -164,6 +164,11 @@ limits! {
     APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
     APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";
 
+    GATE_LOOK_MS = 250, "milliseconds", "between two looks at an approval where the kernel does not tell of its change";
+    GATE_HEARD = 8, "messages", "from a listener at a gate that may wait for the run";
+    GATE_WAIT_SECONDS = 300, "seconds", "at a gate, unless --gate-wait says otherwise: a person who looks now answers within that";
+    GATE_WAIT_SECONDS_MOST = 604_800, "seconds", "the longest wait at a gate: a week; who needs longer resumes";
+
     // ----------------------------------------------------------------- replay
     DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";
     DRIFT_BEFORE_CHARACTERS = 60, "characters", "what is shown of a drift's text before it begins to differ";

@@ -200,6 +200,14 @@ impl Approvals {
         }
     }
 
+    /// The file of an approval, whether it is there or not.
+    ///
+    /// # Errors
+    /// When none are kept, or the word is no id.
+    pub fn file(&self, id: &str) -> Result<PathBuf, ApprovalError> {
+        self.path(id)
+    }
+
     fn path(&self, id: &str) -> Result<PathBuf, ApprovalError> {
         if !is_id(id) {
             return Err(ApprovalError::NoId { id: id.chars().take(limits::size(limits::APPROVAL_ID_SHOWN)).collect() });

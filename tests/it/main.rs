@@ -22,6 +22,7 @@ mod endings;
 mod eras;
 mod faults;
 mod fold;
+mod gates;
 mod guardian;
 mod house;
 mod http;

@@ -103,6 +103,7 @@ pub const NOTICE_CODES: &[Term] = &[
     term("torn_tail", "The log ended in a damaged line, which was moved aside."),
     term("approval_unsigned", "An approval holds a decision that nobody signed: it counts as pending."),
     term("approval_unrecorded", "A call waits for a person, and that could not be written down."),
+    term("approval_not_needed", "An approval was given for a tool that needs none in this run; it is not spent."),
     term("run_closed", "The run was closed without the engine having ended it; the detail says why."),
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
