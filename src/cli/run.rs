@@ -246,8 +246,9 @@ async fn mission(
                 let Later { held, changed, waiting } = *later;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 observed.extend(waiting.observed);
-                if let Some((id, spent)) = &waiting.spend {
-                    approvals.spend(id, spent, clock.as_ref()).map_err(|error| CliError::Refused(error.to_string()))?;
+                if let Some((id, spent, digest)) = &waiting.spend {
+                    let spent = approvals.spend(id, spent, digest, clock.as_ref());
+                    spent.map_err(|error| CliError::Refused(error.to_string()))?;
                 }
                 let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));
@@ -301,6 +302,7 @@ fn gates(approvals: Approvals, objective: String, run_id: String, redactor: &Arc
             run_id: run_id.clone(),
             reason: redactor.text(&request.reason).into_owned(),
             kind: Kind::Reconcile,
+            definition: request.intent.definition.clone(),
             digest: request.intent.digest.clone(),
             key: request.intent.key.clone(),
             index: request.index,
