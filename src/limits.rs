@@ -160,6 +160,8 @@ limits! {
     // -------------------------------------------------------------- approvals
     APPROVAL_BYTES = 40 * MIB, "bytes", "an approval's file: the arguments of a call are at most what a model may say in a reply";
     APPROVALS_LISTED = 10_000, "files", "what is read of a folder of approvals at once";
+    APPROVAL_BY_CHARACTERS = 200, "characters", "the name of whoever decides";
+    APPROVAL_NOTE_CHARACTERS = 4_000, "characters", "what they say about it: a model reads it";
     APPROVAL_ID_SHOWN = 80, "characters", "what a refusal repeats of a word that is no approval's id";
     APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
     APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";

@@ -249,8 +249,9 @@ async fn mission(
                 let Later { held, changed, waiting } = *later;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 observed.extend(waiting.observed);
-                if let Some((id, spent)) = &waiting.spend {
-                    approvals.spend(id, spent, clock.as_ref()).map_err(|error| CliError::Refused(error.to_string()))?;
+                if let Some((id, spent, digest)) = &waiting.spend {
+                    let spent = approvals.spend(id, spent, digest, clock.as_ref());
+                    spent.map_err(|error| CliError::Refused(error.to_string()))?;
                 }
                 let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));

@@ -64,6 +64,7 @@ impl Desk {
             run_id: self.run_id.clone(),
             reason: self.redactor.text(&request.reason).into_owned(),
             kind: if request.is_doubt { Kind::Reconcile } else { Kind::Gate },
+            definition: request.intent.definition.clone(),
             digest: request.intent.digest.clone(),
             key: if request.is_doubt { request.intent.key.clone() } else { String::new() },
             index: request.index,
@@ -76,9 +77,9 @@ impl Desk {
     }
 
     /// Spends an approval on a call of this run: the decision as the engine takes it. One that cannot be spent is a refusal.
-    pub(super) fn claim(&self, approval_id: &str, key: &str) -> Decision {
+    pub(super) fn claim(&self, approval_id: &str, key: &str, digest: &str) -> Decision {
         let spent = Spent { run: self.run_id.clone(), key: key.to_owned() };
-        match self.approvals.spend(approval_id, &spent, &*self.clock) {
+        match self.approvals.spend(approval_id, &spent, digest, &*self.clock) {
             Ok(record) => decision(&record),
             Err(error) => Decision {
                 approval_id: approval_id.to_owned(),
@@ -91,7 +92,7 @@ impl Desk {
     }
 
     /// Listens for a decision, and spends it.
-    pub(super) fn listen(&self, approval_id: &str, key: &str) -> Listening {
+    pub(super) fn listen(&self, approval_id: &str, key: &str, digest: &str) -> Listening {
         let (sender, heard) = mpsc::channel(limits::size(limits::GATE_HEARD));
         let silent = || Listening { heard: mpsc::channel(1).1, _end: None };
         let Ok(path) = self.approvals.file(approval_id) else { return silent() };
@@ -100,6 +101,7 @@ impl Desk {
             approvals: self.approvals.clone(),
             approval_id: approval_id.to_owned(),
             spent: Spent { run: self.run_id.clone(), key: key.to_owned() },
+            digest: digest.to_owned(),
             clock: Arc::clone(&self.clock),
             sender,
             path,
@@ -127,6 +129,7 @@ struct Listener {
     approvals: Approvals,
     approval_id: String,
     spent: Spent,
+    digest: String,
     clock: Arc<dyn Clock>,
     sender: mpsc::Sender<Heard>,
     path: PathBuf,
@@ -153,7 +156,7 @@ impl Listener {
 
     fn look(&self, told: &mut Option<String>) -> Option<Heard> {
         let problem = match self.approvals.look(&self.approval_id, &*self.clock) {
-            Ok((_, Standing::Decided(_))) => match self.approvals.spend(&self.approval_id, &self.spent, &*self.clock) {
+            Ok((_, Standing::Decided(_))) => match self.approvals.spend(&self.approval_id, &self.spent, &self.digest, &*self.clock) {
                 Ok(record) => return Some(Heard::Decision(decision(&record))),
                 Err(error) => error.to_string(),
             },

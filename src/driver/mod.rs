@@ -317,11 +317,11 @@ impl Driver {
                     self.log.record(ms, notice, None);
                 }
             }
-            Effect::AwaitDecision { approval_id, key, milliseconds } => {
+            Effect::AwaitDecision { approval_id, key, digest, milliseconds } => {
                 self.gate_until = Instant::now().checked_add(Duration::from_millis(milliseconds));
-                self.gate = Some(self.desk.listen(&approval_id, &key));
+                self.gate = Some(self.desk.listen(&approval_id, &key, &digest));
             }
-            Effect::Claim { approval_id, key } => self.claimed = Some(self.desk.claim(&approval_id, &key)),
+            Effect::Claim { approval_id, key, digest } => self.claimed = Some(self.desk.claim(&approval_id, &key, &digest)),
             Effect::ListAgain => {
                 self.list_wanted = true;
                 self.list();

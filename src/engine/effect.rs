@@ -42,6 +42,8 @@ pub enum Effect {
         approval_id: String,
         /// The key of the call that spends it.
         key: String,
+        /// The digest of that call: no approval of another one will do.
+        digest: String,
         /// How long.
         milliseconds: u64,
     },
@@ -51,6 +53,8 @@ pub enum Effect {
         approval_id: String,
         /// The key of the call that spends it.
         key: String,
+        /// The digest of that call: no approval of another one will do.
+        digest: String,
     },
     /// List every server again; a `catalogue` follows, empty when nothing changed.
     ListAgain,

@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals;
 mod ceilings;
 mod conformance;
 mod consumer;

@@ -2,7 +2,7 @@
 
 use mission_contract::digest::{gate_id, key};
 use mission_contract::event::{Event, GateRequested, Outcome};
-use mission_contract::log::{Decision, ToolDefinition};
+use mission_contract::log::{Decision, Intent, ToolDefinition};
 use mission_contract::spec::GateRule;
 use serde_json::Value;
 
@@ -54,8 +54,8 @@ impl Run {
             && !self.gates.is_claimed
         {
             self.gates.is_claimed = true;
-            let (approval_id, key) = (approved.approval_id.clone(), call.intent.key.clone());
-            self.effects.push(Effect::Claim { approval_id: approval_id.clone(), key });
+            let (approval_id, key, digest) = (approved.approval_id.clone(), call.intent.key.clone(), call.intent.digest.clone());
+            self.effects.push(Effect::Claim { approval_id: approval_id.clone(), key, digest });
             self.phase = Phase::Gated(Box::new(Gated { call, approval_id, about: About::Claim, decision: None }));
             return;
         }
@@ -88,8 +88,9 @@ impl Run {
         }));
         let wait = self.open.spec.gate_wait_ms.unwrap_or(0);
         if wait > 0 {
-            let (approval_id, key) = (approval_id.clone(), call.intent.key.clone());
-            self.effects.push(Effect::AwaitDecision { approval_id, key, milliseconds: wait });
+            let Intent { key, digest, .. } = call.intent.clone();
+            let approval_id = approval_id.clone();
+            self.effects.push(Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
             self.gates.since = Some(self.ms);
         }
         self.phase = Phase::Gated(Box::new(gated));

@@ -21,6 +21,8 @@ pub struct Awaited {
     pub approval_id: String,
     /// The key of the call that it is about.
     pub key: String,
+    /// The call's digest: an answer about any other call is none.
+    pub digest: String,
 }
 
 /// Whether a run that ended so can be taken up again.
@@ -172,10 +174,16 @@ impl Run {
             at => at,
         };
         match at {
-            Phase::Gated(gated) => Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() }),
-            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => {
-                Some(Awaited { approval_id: approval_id(&self.open.run_id, *ordinal), key: call.intent.key.clone() })
-            }
+            Phase::Gated(gated) => Some(Awaited {
+                approval_id: gated.approval_id.clone(),
+                key: gated.call.intent.key.clone(),
+                digest: gated.call.intent.digest.clone(),
+            }),
+            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => Some(Awaited {
+                approval_id: approval_id(&self.open.run_id, *ordinal),
+                key: call.intent.key.clone(),
+                digest: call.intent.digest.clone(),
+            }),
             _ => None,
         }
     }
