@@ -87,7 +87,7 @@ fn a_parked_run_makes_the_approved_call_without_asking_the_model() {
         // Nobody has decided: the same question, and nobody is asked.
         let model = Model::says([answer("Five.")]);
         assert_eq!(approval(&place.resume(&run, &model)), id_of);
-        place.approvals(&["answer", &id_of, "done", "--by", "ana"]).exits(1);
+        place.approvals(&["answer", &id_of, "done", "--by", "ana"]).exits(2);
         place.approvals(&["approve", &id_of, "--by", "ana", "--note", "fine"]).exits(0);
         assert_eq!(model.requests().len(), 0);
         let resumed = place.resume(&run, &model);
@@ -127,7 +127,7 @@ fn a_run_that_waits_goes_on_when_somebody_decides() {
         let gate = live.wait_for_event("gate_requested");
         let id_of = gate["approval_id"].as_str().unwrap();
         // Half a decision is none.
-        place.approvals(&[word, id_of]).exits(1);
+        place.approvals(&[word, id_of]).exits(2);
         place.approvals(&[word, id_of, "--by", "ana"]).exits(0);
         let finished = live.finish();
         finished.exits(0).ends("answered");
