@@ -160,9 +160,16 @@ limits! {
     // -------------------------------------------------------------- approvals
     APPROVAL_BYTES = 40 * MIB, "bytes", "an approval's file: the arguments of a call are at most what a model may say in a reply";
     APPROVALS_LISTED = 10_000, "files", "what is read of a folder of approvals at once";
+    APPROVAL_BY_CHARACTERS = 200, "characters", "the name of whoever decides";
+    APPROVAL_NOTE_CHARACTERS = 4_000, "characters", "what they say about it: a model reads it";
     APPROVAL_ID_SHOWN = 80, "characters", "what a refusal repeats of a word that is no approval's id";
     APPROVALS_LOCK_MS = 5000, "milliseconds", "how long a process waits for another one that writes an approval: a write takes milliseconds";
     APPROVALS_LOCK_PAUSE_MS = 5, "milliseconds", "between two attempts to take the lock of the approvals";
+
+    GATE_LOOK_MS = 250, "milliseconds", "between two looks at an approval where the kernel does not tell of its change";
+    GATE_HEARD = 8, "messages", "from a listener at a gate that may wait for the run";
+    GATE_WAIT_SECONDS = 300, "seconds", "at a gate, unless --gate-wait says otherwise: a person who looks now answers within that";
+    GATE_WAIT_SECONDS_MOST = 604_800, "seconds", "the longest wait at a gate: a week; who needs longer resumes";
 
     // ----------------------------------------------------------------- replay
     DRIFT_CHARACTERS = 400, "characters", "what is shown of each side of a drift: a paragraph that a person reads at once";

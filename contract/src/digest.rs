@@ -34,6 +34,13 @@ pub fn approval_id(run_id: &str, ordinal: u64) -> String {
     format!("ap_{}", digest.get(..16).unwrap_or_default())
 }
 
+/// The approval of a call that is proposed to a person: `ap_` and the first 16 digits of the SHA-256 over run id, how many were proposed
+/// with it, and the word `gate`, a newline between.
+pub fn gate_id(run_id: &str, ordinal: u64) -> String {
+    let digest = joined(&[run_id, &ordinal.to_string(), "gate"]);
+    format!("ap_{}", digest.get(..16).unwrap_or_default())
+}
+
 /// Digest of a tool's definition: SHA-256 over its canonical JSON (server, name, description, schemas, annotations).
 pub fn definition_digest(definition: &ToolDefinition) -> Digest {
     let value = serde_json::to_value(definition).unwrap_or_default();

@@ -48,6 +48,18 @@ pub struct Spec {
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// Which tools need approval by what is known of them (`--gate`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gate_rules: Vec<GateRule>,
+    /// How long the run waits at a gate, in milliseconds; absent when it ends there at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_wait_ms: Option<u64>,
+    /// True when waiting at a gate does not count as time of the run (`--gate-time free`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gate_time_free: bool,
+    /// The call that a person approved before the run (`--approval`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovedCall>,
     /// The profile that grants scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -68,6 +80,34 @@ pub struct Spec {
     pub servers: Vec<ServerSpec>,
     /// False when the run leaves no log behind (`MISSION_RUNS=none`): its id is then not on the wire.
     pub recorded: bool,
+}
+
+/// Which tools need approval by what is known of them. What a server says of its tools loosens nothing unless it is trusted; what it
+/// does not say is what the protocol's defaults say (it writes, destroys and reaches outside).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GateRule {
+    /// Those that may destroy something.
+    Destructive,
+    /// Those that reach outside.
+    OpenWorld,
+    /// Those that do not only read.
+    AllWrites,
+}
+
+/// A call that a person approved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApprovedCall {
+    /// The approval.
+    pub approval_id: String,
+    /// The tool's full name.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: crate::event::Arguments,
+    /// SHA-256 over tool, definition digest and canonical arguments.
+    pub digest: String,
 }
 
 /// How the model is spoken to.

@@ -49,6 +49,28 @@ pub enum ApprovalError {
         /// The answer.
         answer: &'static str,
     },
+    /// The call that is to be made is not the one that was asked about.
+    #[error(
+        "{id} is about another call: a yes is for one tool, as it was defined then, with exactly the arguments that were shown"
+    )]
+    OtherCall {
+        /// The approval.
+        id: String,
+    },
+    /// A text that is too long.
+    #[error("{what} is longer than {most} characters; say it shorter")]
+    TooLong {
+        /// Which one.
+        what: &'static str,
+        /// Most characters.
+        most: u64,
+    },
+    /// A call that is too large to be shown to a person.
+    #[error("the call is too large to be kept for a person: its record would be larger than {most} bytes")]
+    TooLarge {
+        /// Most bytes.
+        most: u64,
+    },
     /// Nobody is named.
     #[error("somebody has to have decided: name them (--by, --decided-by)")]
     Nobody,
@@ -120,6 +142,19 @@ pub enum ApprovalError {
 }
 
 impl ApprovalError {
+    /// True when something was asked that could not be done however the approval stands.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            ApprovalError::NotKept
+                | ApprovalError::NoId { .. }
+                | ApprovalError::NoSuchAnswer { .. }
+                | ApprovalError::NotAsked { .. }
+                | ApprovalError::Nobody
+                | ApprovalError::TooLong { .. }
+        )
+    }
+
     pub(super) fn io(path: &Path, source: io::Error) -> Self {
         ApprovalError::Io { path: path.to_path_buf(), source }
     }

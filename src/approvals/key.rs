@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use mission_contract::digest::hex;
@@ -120,8 +120,16 @@ impl Key {
 /// A key that code tools could read would sign for them.
 fn outside(path: &Path, workspace: &Path) -> Result<(), String> {
     let real = |path: &Path| {
-        let there = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
-        there.map(|(folder, real)| path.strip_prefix(folder).map_or_else(|_| real.clone(), |rest| real.join(rest)))
+        let path = std::path::absolute(path).ok()?;
+        let (folder, mut real) = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)))?;
+        // What is not there yet holds no links: its way up is the way that it is written.
+        for part in path.strip_prefix(folder).ok()?.components() {
+            match part {
+                Component::ParentDir => drop(real.pop()),
+                part => real.push(part),
+            }
+        }
+        Some(real)
     };
     match (real(path), real(workspace)) {
         (Some(key), Some(workspace)) if key.starts_with(&workspace) => Err(format!(

@@ -12,4 +12,4 @@ mod store;
 pub use error::ApprovalError;
 pub use key::Key;
 pub use record::{Answer, Kind, Record, Spent, Standing, State};
-pub use store::{Approvals, Looked};
+pub use store::{Approvals, Listing, Looked};

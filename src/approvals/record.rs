@@ -1,11 +1,11 @@
 //! An approval's file: what is asked, where it stands, and what a person said. Pure.
 
-use mission_contract::canonical;
 use mission_contract::event::Arguments;
+use mission_contract::{canonical, digest};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Key;
+use super::{ApprovalError, Key};
 
 /// For whoever opens the file.
 const WHY_GATED: &str = "This call was proposed by a model and waits for a person. Decide with `mission approvals`; editing this file decides nothing.";
@@ -87,6 +87,11 @@ impl Answer {
         Answer::ALL.into_iter().find(|answer| answer.word() == word)
     }
 
+    /// Whether it lets the call be made.
+    pub fn permits(self) -> bool {
+        matches!(self, Answer::Approve | Answer::Retry)
+    }
+
     fn state(self) -> State {
         match self {
             Answer::Approve | Answer::Done | Answer::Retry => State::Approved,
@@ -145,6 +150,9 @@ pub struct Record {
     /// What it is about.
     #[serde(default)]
     pub kind: Kind,
+    /// Digest of the tool's definition.
+    #[serde(default)]
+    pub definition: String,
     /// Over the tool, its definition and the canonical arguments.
     #[serde(default)]
     pub digest: String,
@@ -174,7 +182,7 @@ pub enum Standing {
     /// Nobody has decided.
     Pending,
     /// The file holds an answer that counts for nothing: why.
-    Unsigned(&'static str),
+    Unsigned(String),
     /// A person has said so.
     Decided(Answer),
     /// The answer was acted upon.
@@ -192,13 +200,19 @@ impl Record {
         Self { state: State::Pending, why_gated: WHY_GATED.to_owned(), ..self }
     }
 
+    /// The digest of the call that a person sees in the file. It is `digest` unless somebody changed what they see.
+    pub(super) fn digest_of_what_is_shown(&self) -> String {
+        digest::call_digest(&self.tool, &self.definition, &canonical::of_value(&Value::Object(self.arguments.clone())))
+    }
+
     /// Whether it is asked for the same call.
     pub(super) fn is_same(&self, other: &Record) -> bool {
         let call = |record: &Record| (record.tool.clone(), record.digest.clone(), record.run_id.clone(), record.kind);
         call(self) == call(other) && self.arguments == other.arguments
     }
 
-    /// The bytes that a decision signs: id, tool, digest, answer, who and when, as canonical JSON.
+    /// The bytes that a decision signs, as a canonical JSON array: id, tool, digest, answer, who and when; and what else changes
+    /// what the decision means: the note (a model reads it), the question, the run and the end of its time.
     fn signed(&self, answer: Answer) -> String {
         canonical::of_value(&json!([
             self.approval_id,
@@ -208,6 +222,9 @@ impl Record {
             self.decided_by,
             self.decided_at,
             self.note,
+            self.kind,
+            self.run_id,
+            self.expires_at,
         ]))
     }
 
@@ -221,28 +238,38 @@ impl Record {
         self.signature = Some(key.sign(self.signed(answer).as_bytes()));
     }
 
-    /// What it comes to at a moment (RFC 3339 UTC), when decisions are held against a key; without one none counts.
-    pub fn standing(&self, key: Option<&Key>, now: &str) -> Standing {
-        match (self.state, self.answer) {
-            (State::Abandoned, _) => Standing::Abandoned,
-            (State::Pending, None) if self.is_expired(now) => Standing::Expired,
-            (State::Pending, _) => Standing::Pending,
-            (_, None) => Standing::Unsigned("it says that it was decided, and not what was said"),
-            (state, Some(answer)) => {
-                let Some(key) = key else { return Standing::Unsigned("there is no key here that could have signed it") };
-                let signed =
-                    self.signature.as_ref().is_some_and(|signature| key.signed(self.signed(answer).as_bytes(), signature));
-                if !signed {
-                    return Standing::Unsigned("its signature is missing or not that of this decision");
-                }
-                match (state, &self.spent_by) {
-                    (State::Spent, Some(spent)) => Standing::Spent(answer, spent.clone()),
-                    (State::Spent, None) => Standing::Unsigned("it says that it was spent, and not by whom"),
-                    _ if state != answer.state() => Standing::Unsigned("its state is not that of its answer"),
-                    _ if self.is_expired(now) => Standing::Expired,
-                    _ => Standing::Decided(answer),
-                }
-            }
+    /// What it comes to at a moment (RFC 3339 UTC). The key is asked for only where there is a decision to be held against it; without
+    /// one none counts.
+    pub fn standing(&self, key: impl FnOnce() -> Result<Option<Key>, ApprovalError>, now: &str) -> Standing {
+        let unsigned = |why: &str| Standing::Unsigned(why.to_owned());
+        match (self.state, self.answer, &self.spent_by) {
+            (State::Abandoned, _, _) => return Standing::Abandoned,
+            // What was acted upon stays so, whatever became of the key since.
+            (State::Spent, Some(answer), Some(spent)) => return Standing::Spent(answer, spent.clone()),
+            (State::Spent, _, _) => return unsigned("it says that it was spent, and not by whom or for what"),
+            (State::Pending, _, _) if self.is_expired(now) => return Standing::Expired,
+            (State::Pending, _, _) => return Standing::Pending,
+            (State::Approved | State::Refused, _, _) => {}
+        }
+        let standing = match self.judged(key) {
+            Ok(answer) => Standing::Decided(answer),
+            Err(why) => Standing::Unsigned(why),
+        };
+        let lapses = !matches!(standing, Standing::Decided(answer) if !answer.permits());
+        if lapses && self.is_expired(now) { Standing::Expired } else { standing }
+    }
+
+    /// The answer, if it counts; else why it does not.
+    fn judged(&self, key: impl FnOnce() -> Result<Option<Key>, ApprovalError>) -> Result<Answer, String> {
+        let answer = self.answer.ok_or("it says that it was decided, and not what was said")?;
+        if self.state != answer.state() {
+            return Err("its state is not that of its answer".to_owned());
+        }
+        let signature = self.signature.as_ref().ok_or("it bears no signature")?;
+        let key = key().map_err(|error| error.to_string())?.ok_or("there is no key here that could have signed it")?;
+        match key.signed(self.signed(answer).as_bytes(), signature) {
+            true => Ok(answer),
+            false => Err("its signature is not that of this decision".to_owned()),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Answer, ApprovalError, Key, Kind, Record, Spent, Standing, State};
 use crate::limits;
 use crate::sys::clock::{Clock, rfc3339};
-use crate::sys::files::{Durability, create_folders, replace_file, sync_folder};
+use crate::sys::files::{Durability, create_folders, ignore_all, remove_leftovers, replace_file, sync_folder};
 use crate::sys::lock::{Lock, LockError};
 
 /// The state folder of a working directory.
@@ -18,6 +18,15 @@ const LOCK_FILE: &str = "lock";
 
 /// An approval as its file has it and what it comes to, or why it cannot be read.
 pub type Looked = Result<(Record, Standing), ApprovalError>;
+
+/// What a folder of approvals holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The ids, those first that were asked for first.
+    pub ids: Vec<String>,
+    /// True when there are more.
+    pub more: bool,
+}
 
 /// Where approvals are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,27 +62,35 @@ impl Approvals {
         self.key.as_ref().map_or(Ok(None), |path| Key::read(path, &self.workspace))
     }
 
-    /// Asks for an approval. One that is there for the same call stays as it is, decided or not.
+    /// Asks for an approval; it is durable when this returns. One that is there for the same call stays as it is, decided or not. One
+    /// that is about another call, or cannot be read, was changed since it was written: whoever asks knows the truth, and asks anew.
     ///
     /// # Errors
-    /// When it cannot be written, or its id is taken by another call.
+    /// When it cannot be written, or another call has spent its id.
     pub fn propose(&self, record: Record, clock: &dyn Clock) -> Result<(), ApprovalError> {
         let folder = self.folder()?;
-        let touched = create_folders(folder).map_err(|source| ApprovalError::io(folder, source))?;
+        let mut touched = create_folders(folder).map_err(|source| ApprovalError::io(folder, source))?;
+        let state = self.workspace.join(STATE_FOLDER);
+        if folder.starts_with(&state) && ignore_all(&state).map_err(|source| ApprovalError::io(&state, source))? {
+            touched.push(state);
+        }
+        touched.iter().try_for_each(|folder| sync_folder(folder)).map_err(|source| ApprovalError::io(folder, source))?;
         let path = self.path(&record.approval_id)?;
         let _held = self.lock(folder)?;
+        // What a killed writer left takes up room and does no harm: where it cannot be removed it stays.
+        let _ = remove_leftovers(folder, limits::size(limits::APPROVALS_LISTED));
+        let mut record = Record { requested_at: rfc3339(clock.utc()), ..record.asked() };
+        record.digest = record.digest_of_what_is_shown();
         match self.read(&record.approval_id) {
             Ok(there) if there.is_same(&record) => return Ok(()),
-            Ok(_) => {
-                let problem = "it is about another call".to_owned();
+            Ok(Record { state: State::Spent, .. }) => {
+                let problem = "it is about another call, which has spent it".to_owned();
                 return Err(ApprovalError::Unreadable { path, problem });
             }
-            Err(ApprovalError::Missing { .. }) => {}
+            Ok(_) | Err(ApprovalError::Missing { .. } | ApprovalError::Unreadable { .. }) => {}
             Err(error) => return Err(error),
         }
-        let record = Record { requested_at: rfc3339(clock.utc()), ..record.asked() };
-        self.write(&record)?;
-        touched.iter().try_for_each(|folder| sync_folder(folder)).map_err(|source| ApprovalError::io(folder, source))
+        self.write(&record)
     }
 
     /// An approval as its file has it.
@@ -95,42 +112,52 @@ impl Approvals {
         let mut bytes = Vec::new();
         file.take(limits::APPROVAL_BYTES).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
         let record: Record = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-        if record.approval_id == id { Ok(record) } else { Err(unreadable(format!("it says that it is {}", record.approval_id))) }
+        if record.approval_id != id {
+            return Err(unreadable(format!("it says that it is {}", record.approval_id)));
+        }
+        // A person decides about what they see, and the run acts upon the digest: they are one or nothing.
+        if record.digest != record.digest_of_what_is_shown() {
+            return Err(unreadable("the call in it is not the one that was asked about: its digest is another".to_owned()));
+        }
+        Ok(record)
     }
 
     /// What an approval comes to now.
     ///
     /// # Errors
-    /// When there is none, or it or the key cannot be read.
+    /// When there is none, or it cannot be read. A key that cannot be used is no error: no decision counts then.
     pub fn look(&self, id: &str, clock: &dyn Clock) -> Looked {
         let record = self.read(id)?;
-        let standing = record.standing(self.key()?.as_ref(), &rfc3339(clock.utc()));
+        let standing = record.standing(|| self.key(), &rfc3339(clock.utc()));
         Ok((record, standing))
     }
 
-    /// All of them, those first that were asked for first; a file that cannot be read is given as its error.
+    /// The ids of all of them, those first that were asked for first. Whoever shows them looks at one after the other: each may be large.
     ///
     /// # Errors
-    /// When the folder or the key cannot be read.
-    pub fn list(&self, clock: &dyn Clock) -> Result<Vec<Looked>, ApprovalError> {
+    /// When the folder cannot be read.
+    pub fn list(&self) -> Result<Listing, ApprovalError> {
         let folder = self.folder()?;
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Listing::default()),
             Err(source) => return Err(ApprovalError::io(folder, source)),
         };
-        let (key, now) = (self.key()?, rfc3339(clock.utc()));
+        let most = limits::size(limits::APPROVALS_LISTED);
+        let mut listing = Listing::default();
         let mut all = Vec::new();
-        for entry in entries.take(limits::size(limits::APPROVALS_LISTED)) {
+        for entry in entries {
             let name = entry.map_err(|source| ApprovalError::io(folder, source))?.file_name();
             let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")).filter(|id| is_id(id)) else { continue };
-            all.push(self.read(id).map(|record| {
-                let standing = record.standing(key.as_ref(), &now);
-                (record, standing)
-            }));
+            if all.len() >= most {
+                listing.more = true;
+                break;
+            }
+            all.push((self.read(id).map(|record| record.requested_at).unwrap_or_default(), id.to_owned()));
         }
-        all.sort_by_key(|one| one.as_ref().map_or_else(|_| String::new(), |(record, _)| record.requested_at.clone()));
-        Ok(all)
+        all.sort();
+        listing.ids = all.into_iter().map(|(_, id)| id).collect();
+        Ok(listing)
     }
 
     /// Writes down what a person said. Once.
@@ -138,10 +165,12 @@ impl Approvals {
     /// # Errors
     /// When it is decided, spent or over, the answer does not fit, nobody is named, or it cannot be signed or written.
     pub fn decide(&self, id: &str, answer: Answer, by: &str, note: &str, clock: &dyn Clock) -> Result<Record, ApprovalError> {
-        let by = by.trim();
+        let (by, note) = (by.trim(), note.trim());
         if by.is_empty() {
             return Err(ApprovalError::Nobody);
         }
+        within(by, "the name of whoever decides", limits::APPROVAL_BY_CHARACTERS)?;
+        within(note, "the note", limits::APPROVAL_NOTE_CHARACTERS)?;
         let _held = self.lock_for(id)?;
         let (mut record, standing) = self.look(id, clock)?;
         match standing {
@@ -171,33 +200,63 @@ impl Approvals {
         let path = self.key.as_ref().ok_or(ApprovalError::NoPlaceForKey)?;
         let key = Key::read_or_make(path, &self.workspace)?;
         record.spent_by = None;
-        record.decide(answer, by, note.trim(), &rfc3339(clock.utc()), &key);
+        record.decide(answer, by, note, &rfc3339(clock.utc()), &key);
         self.write(&record)?;
         Ok(record)
     }
 
-    /// Acts upon an answer: from here on it is this run's and this call's. Doing it again for the same call is no error.
+    /// Acts upon an answer: from here on it is this run's and this call's; durable when this returns. Doing it again for the same call is
+    /// no error: whether that was made, its run's log says. `digest` is that of the call.
     ///
     /// # Errors
-    /// When nobody has decided, it is over, or another call has spent it.
-    pub fn spend(&self, id: &str, spent: &Spent, clock: &dyn Clock) -> Result<Record, ApprovalError> {
+    /// When nobody has decided, it is over, it is about another call, or another call has spent it: then nothing is done.
+    pub fn spend(&self, id: &str, spent: &Spent, digest: &str, clock: &dyn Clock) -> Result<Record, ApprovalError> {
         let _held = self.lock_for(id)?;
         let (mut record, standing) = self.look(id, clock)?;
+        if record.digest != digest {
+            return Err(ApprovalError::OtherCall { id: id.to_owned() });
+        }
         match standing {
             Standing::Decided(_) => {
                 record.state = State::Spent;
                 record.spent_at = rfc3339(clock.utc());
                 record.spent_by = Some(spent.clone());
-                self.write(&record)?;
-                Ok(record)
             }
-            Standing::Spent(_, by) if by == *spent => Ok(record),
-            Standing::Spent(_, by) => Err(ApprovalError::Spent { id: id.to_owned(), run: by.run }),
-            Standing::Pending => Err(ApprovalError::Pending { id: id.to_owned(), why: String::new() }),
-            Standing::Unsigned(why) => Err(ApprovalError::Pending { id: id.to_owned(), why: format!("; {why}") }),
-            Standing::Expired => Err(ApprovalError::Over { id: id.to_owned(), state: "expired" }),
-            Standing::Abandoned => Err(ApprovalError::Over { id: id.to_owned(), state: State::Abandoned.word() }),
+            // Written again: it may be that it never became durable.
+            Standing::Spent(_, by) if by == *spent => {}
+            Standing::Spent(_, by) => return Err(ApprovalError::Spent { id: id.to_owned(), run: by.run }),
+            Standing::Pending => return Err(ApprovalError::Pending { id: id.to_owned(), why: String::new() }),
+            Standing::Unsigned(why) => return Err(ApprovalError::Pending { id: id.to_owned(), why: format!("; {why}") }),
+            Standing::Expired => return Err(ApprovalError::Over { id: id.to_owned(), state: "expired" }),
+            Standing::Abandoned => {
+                return Err(ApprovalError::Over { id: id.to_owned(), state: State::Abandoned.word() });
+            }
         }
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// Gives an approval up, since its run ended for good. One that was refused or acted upon stays as it is.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read or written.
+    pub fn void(&self, id: &str, clock: &dyn Clock) -> Result<(), ApprovalError> {
+        let _held = self.lock_for(id)?;
+        let (record, standing) = self.look(id, clock)?;
+        let stays = match standing {
+            Standing::Pending | Standing::Unsigned(_) | Standing::Expired => false,
+            Standing::Decided(answer) => !answer.permits(),
+            Standing::Spent(..) | Standing::Abandoned => true,
+        };
+        if stays { Ok(()) } else { self.write(&Record { state: State::Abandoned, ..record }) }
+    }
+
+    /// The file of an approval, whether it is there or not.
+    ///
+    /// # Errors
+    /// When none are kept, or the word is no id.
+    pub fn file(&self, id: &str) -> Result<PathBuf, ApprovalError> {
+        self.path(id)
     }
 
     fn path(&self, id: &str) -> Result<PathBuf, ApprovalError> {
@@ -211,6 +270,9 @@ impl Approvals {
         let path = self.path(&record.approval_id)?;
         let mut text = serde_json::to_vec(record).map_err(|error| ApprovalError::io(&path, error.into()))?;
         text.push(b'\n');
+        if u64::try_from(text.len()).unwrap_or(u64::MAX) > limits::APPROVAL_BYTES {
+            return Err(ApprovalError::TooLarge { most: limits::APPROVAL_BYTES });
+        }
         replace_file(&path, &text, Durability::Synced).map_err(|source| ApprovalError::io(&path, source))
     }
 
@@ -236,6 +298,10 @@ impl Approvals {
             }
         }
     }
+}
+
+fn within(text: &str, what: &'static str, most: u64) -> Result<(), ApprovalError> {
+    if text.chars().count() > limits::size(most) { Err(ApprovalError::TooLong { what, most }) } else { Ok(()) }
 }
 
 /// `ap_` with letters and digits: a name that leads nowhere else.

@@ -65,20 +65,16 @@ pub(super) fn asked(flags: &DecisionFlags) -> Result<Option<Asked>, CliError> {
 pub(super) fn decide(asked: &Asked, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let approvals = opened(environment, &directory);
-    let record = approvals.decide(&asked.id, asked.answer, &asked.by, &asked.note, &SystemClock::start()).map_err(failed)?;
-    let answer = record.answer.map_or("nothing", Answer::word);
     let redactor = hiding::redactor()?;
-    let by = redactor.text(&record.decided_by).into_owned();
+    let (by, note) = (redactor.text(&asked.by), redactor.text(&asked.note));
+    let record = approvals.decide(&asked.id, asked.answer, &by, &note, &SystemClock::start())?;
+    let answer = record.answer.map_or("nothing", Answer::word);
     let next = if record.run_id.is_empty() {
         String::new()
     } else {
-        format!("; carry its run on with mission --resume {}", record.run_id)
+        format!("; carry its run on with mission --resume {}", visible::one_line(&record.run_id))
     };
-    print(out, &format!("{}: {answer}, says {}{next}\n", record.approval_id, visible::one_line(&by)))
-}
-
-fn failed(error: ApprovalError) -> CliError {
-    CliError::Failed(error.to_string())
+    print(out, &format!("{}: {answer}, says {}{next}\n", record.approval_id, visible::one_line(&record.decided_by)))
 }
 
 /// Carries out `mission approvals …`.
@@ -116,8 +112,12 @@ fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn
     let redactor = hiding::redactor()?;
     let mut shown = 0_u64;
     let mut unreadable = 0_u64;
-    for one in opened(environment, &directory).list(&SystemClock::start()).map_err(failed)? {
-        match one {
+    let approvals = opened(environment, &directory);
+    let listing = approvals.list()?;
+    for id in &listing.ids {
+        match approvals.look(id, &SystemClock::start()) {
+            // It was removed while we looked.
+            Err(ApprovalError::Missing { .. }) => {}
             Ok((_, standing)) if !arguments.all && !matches!(standing, Standing::Pending | Standing::Unsigned(_)) => {}
             Ok((record, standing)) => {
                 shown = shown.saturating_add(1);
@@ -131,6 +131,9 @@ fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn
             }
         }
     }
+    if listing.more {
+        super::say(&format!("There are more approvals than the {} that were looked at.", crate::limits::APPROVALS_LISTED));
+    }
     if shown == 0 && !arguments.json {
         print(out, if arguments.all { "no approvals\n" } else { "nothing waits for a person\n" })?;
     }
@@ -140,7 +143,7 @@ fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn
 fn show(id: &str, arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let redactor = hiding::redactor()?;
-    let (record, standing) = opened(environment, &directory).look(id, &SystemClock::start()).map_err(failed)?;
+    let (record, standing) = opened(environment, &directory).look(id, &SystemClock::start())?;
     if arguments.json {
         return print(out, &as_json(&record, &standing, &redactor));
     }
@@ -178,7 +181,7 @@ fn show(id: &str, arguments: &ApprovalsArguments, environment: &Environment, out
 fn state(standing: &Standing) -> String {
     match standing {
         Standing::Pending => "pending".to_owned(),
-        Standing::Unsigned(why) => format!("pending ({why})"),
+        Standing::Unsigned(why) => format!("pending ({})", visible::one_line(why)),
         Standing::Decided(answer) => format!("decided: {}", answer.word()),
         Standing::Spent(answer, spent) => format!("spent: {}, by {}", answer.word(), visible::one_line(&spent.run)),
         Standing::Expired => "expired".to_owned(),
@@ -191,7 +194,8 @@ fn row(record: &Record, standing: &Standing, redactor: &Redactor) -> String {
     let call = format!("{} {}", record.tool, Value::from(record.arguments.clone()));
     let call = redactor.text(&call);
     let call = visible::shortened(&call, crate::limits::size(crate::limits::LIST_OBJECTIVE_CHARACTERS));
-    format!("{}  {:<10}  {}  {asks} {call}\n", record.approval_id, state(standing), record.run_id)
+    let run = visible::one_line(&record.run_id);
+    format!("{}  {:<10}  {run}  {asks} {call}\n", record.approval_id, state(standing))
 }
 
 /// The record as it stands, what is free text in it redacted, and what it comes to.

@@ -10,6 +10,7 @@ use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags}
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
 use super::files;
+use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
 use crate::limits;
 use crate::model::settings::{self, ModelChoice, ModelPlan};
@@ -36,6 +37,8 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Servers whose word about their tools counts.
     pub trusted: Vec<String>,
+    /// Which calls need a person.
+    pub gates: GatePlan,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
     pub events: Option<Stated>,
     /// Whether outputs and arguments of tools are redacted too.
@@ -78,6 +81,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         limits,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
+        gates: gates::resolve(&flags.gates, environment)?,
         servers,
         events: events(&flags.streams, environment),
         redact_evidence: flags.streams.redact_evidence,

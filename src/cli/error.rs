@@ -5,6 +5,7 @@ use std::io;
 use mission_contract::vocabulary::exit;
 
 use super::contract_verbs::ContractVerbError;
+use crate::approvals::ApprovalError;
 use crate::journal::{JournalError, ReadError};
 use crate::model::settings::ModelError;
 use crate::redact::RedactError;
@@ -98,6 +99,9 @@ pub enum CliError {
         /// What is wrong with it, and the fix.
         problem: String,
     },
+    /// An approval that cannot be shown or decided.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A verb of the contract.
     #[error(transparent)]
     Contract(#[from] ContractVerbError),
@@ -158,6 +162,7 @@ impl CliError {
         match self {
             CliError::Contract(error) => error.exit_code(),
             CliError::Model(error) if error.is_servers() => exit::FAILED,
+            CliError::Approval(error) if !error.is_usage() => exit::FAILED,
             CliError::Failed(_) | CliError::Output(_) | CliError::Read(_) => exit::FAILED,
             CliError::Held(_) => exit::HELD,
             CliError::Journal(_) => exit::JOURNAL_FAILED,

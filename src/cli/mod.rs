@@ -9,6 +9,7 @@ mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
+pub mod gates;
 mod hiding;
 mod junit;
 pub mod objective;

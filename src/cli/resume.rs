@@ -8,18 +8,20 @@ use mission_contract::log::{Decision, Entry, Observed, Writer};
 use mission_contract::spec::{Protocol, ServerSpec, Spec};
 use serde_json::{Value, json};
 
-use super::arguments::{ModelFlags, RunArguments, RunFlags};
+use super::arguments::{GateFlags, ModelFlags, RunArguments, RunFlags};
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
+use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
 use super::{files, hiding};
-use crate::approvals::{Answer, ApprovalError, Approvals, Record, Spent, Standing};
-use crate::driver::{Known, Taken};
+use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
+use crate::driver::{Known, Taken, decision};
 use crate::engine::fold::{Fold, Folded};
-use crate::engine::run::{CHANGED_STEPS, is_resumable};
+use crate::engine::run::{CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
 use crate::redact::Redactor;
+use crate::skill::same_tool;
 use crate::sys::clock::SystemClock;
 use crate::sys::lock::host_name;
 use crate::tools::address::Address;
@@ -98,7 +100,8 @@ impl Held {
     /// Whether somebody is asked or called: not where only the telling of its end was lost, nor while a person has to decide.
     fn goes_on(&self, decision: Option<&Decision>) -> bool {
         let run = &self.folded.run;
-        run.outcome().is_none_or(is_resumable) && (decision.is_some() || run.awaits().is_none())
+        let waits_here = run.open().spec.gate_wait_ms.is_some();
+        run.outcome().is_none_or(is_resumable) && (waits_here || decision.is_some() || run.awaits().is_none())
     }
 
     /// As the driver takes it up.
@@ -147,6 +150,7 @@ pub(super) fn resolve(
             return Err(differs("--trust-annotations", name, &spec.trusted.join(", ")));
         }
     }
+    let gates = same_gates(&flags.gates, environment, spec, &mut changed)?;
     let mut limits = spec.limits.clone();
     if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
         // What is stated is that much further.
@@ -192,6 +196,7 @@ pub(super) fn resolve(
         limits,
         skill: None,
         trusted: spec.trusted.clone(),
+        gates,
         servers,
         events: configuration::events(&flags.streams, environment),
         // What began so stays so.
@@ -210,49 +215,62 @@ pub(super) struct Waiting {
     /// The decision, when there is one that counts.
     pub(super) decision: Option<Decision>,
     /// What is spent before it is acted upon.
-    pub(super) spend: Option<(String, Spent)>,
+    pub(super) spend: Option<Spending>,
     /// What is to be told about one that does not count.
     pub(super) observed: Option<Observed>,
 }
 
-/// Looks at the approval of a run that waits for one.
+/// The approval that is to be spent: its id, by whom, and the digest of the call that it has to be about.
+pub(super) type Spending = (String, Spent, String);
+
+/// Looks at the approval of a run that waits for one. One that cannot be read, or is about another call than the run waits for, was changed
+/// since it was written: it counts as pending, and the run asks anew.
 ///
 /// # Errors
-/// When it, or the key that signs decisions, cannot be read.
+/// When the folder of approvals cannot be read.
 pub(super) fn waiting(held: &Held, approvals: &Approvals) -> Result<Waiting, CliError> {
     let Some(awaited) = held.folded.run.awaits() else { return Ok(Waiting::default()) };
     let id = awaited.approval_id;
     let spent = Spent { run: held.held.run_id().to_owned(), key: awaited.key };
+    let pending = |why: &str| {
+        let detail = format!("The approval {id} holds a decision that does not count, because {why}: it is pending.");
+        let observed = Some(Observed { what: "approval_unsigned".to_owned(), detail, ..Observed::default() });
+        Ok(Waiting { observed, ..Waiting::default() })
+    };
     let (record, standing) = match approvals.look(&id, &SystemClock::start()) {
         Ok(looked) => looked,
         // It was never noted, or nothing is: the run asks again.
         Err(ApprovalError::Missing { .. } | ApprovalError::NotKept) => return Ok(Waiting::default()),
+        Err(error @ ApprovalError::Unreadable { .. }) => return pending(&error.to_string()),
         Err(error) => return Err(CliError::Refused(error.to_string())),
     };
-    match standing {
-        Standing::Spent(answer, by) if by == spent => {
-            Ok(Waiting { decision: Some(decision(&record, answer)), ..Waiting::default() })
-        }
-        Standing::Decided(answer) => {
-            let decision = Some(decision(&record, answer));
-            Ok(Waiting { decision, spend: Some((id, spent)), observed: None })
-        }
-        Standing::Unsigned(why) => {
-            let detail = format!("The approval {id} holds a decision that does not count, because {why}: it is pending.");
-            let observed = Some(Observed { what: "approval_unsigned".to_owned(), detail, ..Observed::default() });
-            Ok(Waiting { observed, ..Waiting::default() })
-        }
-        Standing::Pending | Standing::Expired | Standing::Abandoned | Standing::Spent(..) => Ok(Waiting::default()),
+    if record.digest != awaited.digest {
+        return pending("it is about another call than the run waits for");
     }
-}
-
-fn decision(record: &Record, answer: Answer) -> Decision {
-    Decision {
-        approval_id: record.approval_id.clone(),
-        answer: answer.word().to_owned(),
-        by: record.decided_by.clone(),
-        note: Some(record.note.clone()).filter(|note| !note.is_empty()),
-        content: None,
+    match standing {
+        Standing::Spent(_, by) if by == spent => Ok(Waiting { decision: Some(decision(&record)), ..Waiting::default() }),
+        // Another run made the call that was approved: this one does not.
+        Standing::Spent(_, by) => {
+            let note = Some(format!("the approval was spent by run {}", by.run));
+            let decision = Decision { answer: Answer::Refuse.word().to_owned(), note, ..decision(&record) };
+            Ok(Waiting { decision: Some(decision), ..Waiting::default() })
+        }
+        Standing::Decided(_) => {
+            let decision = Some(decision(&record));
+            Ok(Waiting { decision, spend: Some((id, spent, awaited.digest)), observed: None })
+        }
+        Standing::Unsigned(why) => pending(&why),
+        Standing::Expired if record.kind == Kind::Gate => {
+            let decision = Decision {
+                approval_id: id,
+                answer: Answer::Refuse.word().to_owned(),
+                by: "mission".to_owned(),
+                note: Some("its time is over".to_owned()),
+                content: None,
+            };
+            Ok(Waiting { decision: Some(decision), ..Waiting::default() })
+        }
+        Standing::Pending | Standing::Expired | Standing::Abandoned => Ok(Waiting::default()),
     }
 }
 
@@ -316,6 +334,36 @@ fn same_model(flags: &ModelFlags, held: &Held) -> Result<(), CliError> {
         agrees(place, given.as_deref(), &recorded.unwrap_or_else(unset))?;
     }
     Ok(())
+}
+
+/// What the command line says of gates is what the run began with; how long it waits may be another time.
+fn same_gates(
+    flags: &GateFlags,
+    environment: &Environment,
+    spec: &Spec,
+    changed: &mut BTreeMap<String, Value>,
+) -> Result<GatePlan, CliError> {
+    let mut plan = gates::resolve(flags, environment)?;
+    if let Some(name) = plan.tools.iter().find(|name| !spec.gates.iter().any(|gate| same_tool(name, gate))) {
+        return Err(differs("--gate-tool", name, &spec.gates.join(", ")));
+    }
+    if plan.rules.iter().any(|rule| !spec.gate_rules.contains(rule)) {
+        return Err(differs("--gate", &flags.gate.join(", "), &format!("{:?}", spec.gate_rules)));
+    }
+    if plan.is_free && !spec.gate_time_free {
+        return Err(differs("--gate-time", "free", "counted"));
+    }
+    // A variable is for new runs.
+    if let Some(stated) = Stated::flag("--approval", flags.approval.as_deref()) {
+        let recorded = spec.approval.as_ref().map_or("none", |approved| approved.approval_id.as_str());
+        agrees("--approval", Some(stated.value.trim()), recorded)?;
+    }
+    plan.approval = None;
+    let wait = plan.wait.map(gates::milliseconds);
+    if flags.gate_wait.is_some() && wait != spec.gate_wait_ms {
+        changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
+    }
+    Ok(plan)
 }
 
 /// A skill that is named again has the digest of the run's.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::log::{Open, ServerCondition};
+use mission_contract::log::{Open, ServerCondition, ToolDefinition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
 use serde_json::Value;
@@ -18,8 +18,8 @@ use super::error::CliError;
 use super::orphans::{self, Closer};
 use super::resume::{self, Held, Waiting};
 use super::{approvals, hiding, retell, sinks};
-use crate::approvals::{Approvals, Kind, Record};
-use crate::driver::{self, Beginning, Ended, Gates, Opening, Parts};
+use crate::approvals::Approvals;
+use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
 use crate::engine::texts;
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{RunLog, RunStore, is_run_id};
@@ -227,6 +227,12 @@ async fn mission(
         let (beginning, leg, log) = match stretch {
             Stretch::First { run_id } => {
                 let allowed = close_set(&configuration, &discovery)?;
+                let mut spec =
+                    Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, allowed, store.is_kept(), &redactor) };
+                if !is_short(&discovery) {
+                    let offered = offered(&spec, &discovery);
+                    observed.extend(configuration.gates.close(&mut spec, &offered, &approvals, &*clock)?);
+                }
                 let log = match run_id {
                     Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
                     None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
@@ -236,10 +242,7 @@ async fn mission(
                     behaviours: Vec::new(),
                     build: env!("CARGO_PKG_VERSION").to_owned(),
                     run_id: log.run_id().to_owned(),
-                    spec: Spec {
-                        approvals_off: !approvals.is_kept(),
-                        ..spec(&configuration, allowed, store.is_kept(), &redactor)
-                    },
+                    spec,
                 };
                 (Beginning::Fresh(Box::new(open)), leg, log)
             }
@@ -247,8 +250,9 @@ async fn mission(
                 let Later { held, changed, waiting } = *later;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 observed.extend(waiting.observed);
-                if let Some((id, spent)) = &waiting.spend {
-                    approvals.spend(id, spent, clock.as_ref()).map_err(|error| CliError::Refused(error.to_string()))?;
+                if let Some((id, spent, digest)) = &waiting.spend {
+                    let spent = approvals.spend(id, spent, digest, clock.as_ref());
+                    spent.map_err(|error| CliError::Refused(error.to_string()))?;
                 }
                 let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));
@@ -267,7 +271,7 @@ async fn mission(
     };
     let folder = log.folder().map(Path::to_owned);
     let closer = Closer::start(&store, log.run_id(), &redactor, begins);
-    let (objective, run_id) = (configuration.objective.clone(), log.run_id().to_owned());
+    let run_id = log.run_id().to_owned();
     let parts = Parts {
         log,
         model,
@@ -275,10 +279,17 @@ async fn mission(
         reports,
         sinks: sink_reports,
         redactor: Arc::clone(&redactor),
-        clock,
+        clock: Arc::clone(&clock),
         signals,
         grace: configuration.grace,
-        gates: gates(approvals, objective, run_id, &redactor),
+        desk: Desk {
+            approvals,
+            objective: redactor.text(&configuration.objective).into_owned(),
+            run_id,
+            expiry: configuration.gates.expiry,
+            redactor: Arc::clone(&redactor),
+            clock,
+        },
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     if let Some(closer) = closer {
@@ -287,36 +298,26 @@ async fn mission(
     Ok(Done { exit: exit_of(&ended, &redactor), folder })
 }
 
-/// Notes what waits for a person where approvals are kept.
-fn gates(approvals: Approvals, objective: String, run_id: String, redactor: &Arc<Redactor>) -> Gates {
-    let redactor = Arc::clone(redactor);
-    Box::new(move |request| {
-        if !approvals.is_kept() {
-            return Ok(());
+/// A server that is needed did not come up: the run ends before anything is offered.
+fn is_short(discovery: &Discovery) -> bool {
+    discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional)
+}
+
+/// The tools that a run offers.
+fn offered<'d>(spec: &Spec, discovery: &'d Discovery) -> Vec<&'d ToolDefinition> {
+    match &spec.allowed_tools {
+        Some(allowed) => {
+            let of = |name: &String| discovery.tools.iter().find(|tool| tool.full_name() == *name);
+            allowed.iter().filter_map(of).collect()
         }
-        let record = Record {
-            approval_id: request.approval_id.clone(),
-            tool: request.intent.tool.clone(),
-            arguments: request.intent.arguments.clone(),
-            objective: redactor.text(&objective).into_owned(),
-            run_id: run_id.clone(),
-            reason: redactor.text(&request.reason).into_owned(),
-            kind: Kind::Reconcile,
-            digest: request.intent.digest.clone(),
-            key: request.intent.key.clone(),
-            index: request.index,
-            ..Record::default()
-        };
-        approvals
-            .propose(record, &SystemClock::start())
-            .map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
-    })
+        None => discovery.tools.iter().collect(),
+    }
 }
 
 /// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
 fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<Option<Vec<String>>, CliError> {
     let Some(skill) = &configuration.skill else { return Ok(None) };
-    if discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional) {
+    if is_short(discovery) {
         return Ok(Some(Vec::new()));
     }
     // What the engine answers itself is always on offer: a manifest may name it, and need not.

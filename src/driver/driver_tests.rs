@@ -2,6 +2,7 @@
 
 use std::sync::mpsc as channel;
 
+use mission_contract::event::Outcome;
 use mission_contract::log::{Leg, Open, ServerState, ToolDefinition, parse_line};
 use mission_contract::spec::Spec;
 use serde_json::{Value, json};
@@ -108,7 +109,14 @@ async fn run_before(
         clock,
         signals: EndSignals::deaf().unwrap(),
         grace: Duration::from_secs(60),
-        gates: Box::new(|_| Ok(())),
+        desk: Desk {
+            approvals: crate::approvals::Approvals::of(Some("none"), folder.path(), None),
+            objective: String::new(),
+            run_id: "run_1-1".to_owned(),
+            expiry: None,
+            redactor: Arc::default(),
+            clock: Arc::new(SystemClock::start()),
+        },
     };
     let ended = drive(
         Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() },

@@ -1,7 +1,9 @@
 //! The only loop that does I/O: it carries out the engine's effects, and feeds back what came of them. Every input is journaled before the
 //! engine sees it. It decides nothing.
 
+mod desk;
 mod fragments;
+mod last_words;
 mod listing;
 mod opening;
 pub mod orphans;
@@ -13,14 +15,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mission_contract::event::{Event, MissionFinished, Notice, Outcome};
-use mission_contract::log::{CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Entry, Observed, Reply, ReplyEnd};
+use mission_contract::event::{Event, Notice};
+use mission_contract::log::{
+    CallEnd, CallResult, Catalogue, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::effect::{Effect, Ending};
-use crate::engine::run::{FoldError, Run};
+use crate::engine::run::{FoldError, GATE_TIMER, Run};
 use crate::journal::{JournalFailed, Patience, RunLog};
 use crate::limits::{CLOSING_MS, DELTA_QUEUE, LISTING_SECONDS};
 use crate::model::{Delta, ModelBackend, ModelReply};
@@ -28,10 +32,14 @@ use crate::redact::Redactor;
 use crate::sys::clock::Clock;
 use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
+pub use desk::{Desk, decision};
+use desk::{Heard, Listening};
 use fragments::Fragments;
 pub use listing::Known;
-pub use opening::{Beginning, Gates, Opening, Parts, Taken};
-use waiting::{Asking, Calling, Underway, Woke, asked, call, called, listed, nobody, received, received_unbounded, underway};
+pub use opening::{Beginning, Opening, Parts, Taken};
+use waiting::{
+    Asking, Calling, Underway, Woke, asked, call, called, decided, listed, nobody, received, received_unbounded, underway,
+};
 
 /// How a run ended, for the exit code.
 #[derive(Debug)]
@@ -62,7 +70,7 @@ impl From<FoldError> for Broken {
 
 /// Runs a mission to its end. `mission_finished` goes out on every path: a panic and a failed journal included.
 pub async fn drive(opening: Opening, parts: Parts) -> Ended {
-    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, gates } = parts;
+    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk } = parts;
     let mut driver = Driver {
         engine: Run::default(),
         log,
@@ -74,7 +82,10 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         clock,
         signals,
         grace,
-        gates,
+        desk,
+        gate: None,
+        gate_until: None,
+        claimed: None,
         signal: None,
         asking: None,
         calling: None,
@@ -141,7 +152,12 @@ struct Driver {
     clock: Arc<dyn Clock>,
     signals: EndSignals,
     grace: Duration,
-    gates: Gates,
+    desk: Desk,
+    /// A decision that is waited for, and until when.
+    gate: Option<Listening>,
+    gate_until: Option<Instant>,
+    /// What came of a claim.
+    claimed: Option<Decision>,
     signal: Option<EndSignal>,
     asking: Option<Asking>,
     calling: Option<Calling>,
@@ -182,6 +198,15 @@ impl Driver {
                 Woke::Sink(Some(observed)) => self.input(Entry::Observed(observed))?,
                 Woke::Sink(None) => self.sinks = None,
                 Woke::Listed(discovery) => self.listed(discovery)?,
+                Woke::Decision(Heard::Decision(decision)) => {
+                    self.leave_gate();
+                    self.input(Entry::Decision(decision))?;
+                }
+                Woke::Decision(Heard::Observed(observed)) => self.input(Entry::Observed(observed))?,
+                Woke::NobodyDecided => {
+                    self.leave_gate();
+                    self.input(Entry::Timer(Timer { name: GATE_TIMER.to_owned() }))?;
+                }
             }
         }
         Ok(())
@@ -194,8 +219,12 @@ impl Driver {
         let (failed, room) = (self.log.failed(), self.log.room());
         let (is_signalled, is_ending) = (self.signal.is_some(), self.end_by.is_some());
         let end_by = self.end_by;
-        let (asking, calling, reports, sinks, listing) =
-            (&mut self.asking, &mut self.calling, &mut self.reports, &mut self.sinks, &mut self.listing);
+        if let Some(decision) = self.claimed.take() {
+            return Woke::Decision(Heard::Decision(decision));
+        }
+        let until = self.gate_until;
+        let (asking, calling, reports, sinks, listing, gate) =
+            (&mut self.asking, &mut self.calling, &mut self.reports, &mut self.sinks, &mut self.listing, &mut self.gate);
         let anything = async {
             if !is_ending {
                 tokio::select! {
@@ -210,6 +239,7 @@ impl Driver {
                 report = received(reports) => Woke::Report(report),
                 observed = received_unbounded(sinks) => Woke::Sink(observed),
                 discovery = listed(listing) => Woke::Listed(discovery),
+                heard = decided(gate, until) => heard,
             }
         };
         tokio::select! {
@@ -281,13 +311,18 @@ impl Driver {
                 }
             }
             Effect::OpenGate(request) => {
-                if let Err(detail) = (self.gates)(&request) {
+                if let Err(detail) = self.desk.note(&request) {
                     let mut notice =
                         Event::Notice(Notice { code: "approval_unrecorded".to_owned(), detail, ..Notice::default() });
                     self.redactor.event(&mut notice);
                     self.log.record(ms, notice, None);
                 }
             }
+            Effect::AwaitDecision { approval_id, key, digest, milliseconds } => {
+                self.gate_until = Instant::now().checked_add(Duration::from_millis(milliseconds));
+                self.gate = Some(self.desk.listen(&approval_id, &key, &digest));
+            }
+            Effect::Claim { approval_id, key, digest } => self.claimed = Some(self.desk.claim(&approval_id, &key, &digest)),
             Effect::ListAgain => {
                 self.list_wanted = true;
                 self.list();
@@ -402,6 +437,11 @@ impl Driver {
         if differs || wanted { self.input(Entry::Catalogue(catalogue)) } else { Ok(()) }
     }
 
+    fn leave_gate(&mut self) {
+        self.gate = None;
+        self.gate_until = None;
+    }
+
     /// Gives up whatever is still in flight: nobody takes it any more.
     fn let_go(&mut self) {
         if let Some(asking) = self.asking.take() {
@@ -411,55 +451,7 @@ impl Driver {
             calling.cancel.cancel();
         }
         self.listing = None;
-    }
-
-    /// The journal is gone: what can still be told goes to the sinks only.
-    fn journal_failed(&mut self, failed: &JournalFailed) {
-        let mut notice =
-            Event::Notice(Notice { code: "journal_failed".to_owned(), detail: failed.to_string(), ..Notice::default() });
-        self.redactor.event(&mut notice);
-        // A run that had ended by then does not come here: the log's writer sees to the ending that it lost.
-        let last = self.last_words();
-        self.log.emergency(vec![notice, last]);
-    }
-
-    /// The run failed inside: the engine ends it if it still can.
-    fn close_after(&mut self, detail: &str) {
-        if self.ending.is_some() {
-            return;
-        }
-        let ms = self.clock.monotonic_ms();
-        let entry = Entry::Closed(Closed { by: "driver".to_owned(), detail: Some(detail.to_owned()) });
-        let seq = self.log.append(ms, entry.clone());
-        let engine = &mut self.engine;
-        let effects = std::panic::catch_unwind(AssertUnwindSafe(|| engine.apply(seq, ms, &entry)));
-        let mut finished = false;
-        if let Ok(Ok(effects)) = effects {
-            for effect in effects {
-                if let Effect::Emit { mut event, repeats } = effect {
-                    finished |= matches!(*event, Event::MissionFinished(_));
-                    let changed = self.redactor.event(&mut event);
-                    self.log.record(ms, *event, repeats.filter(|_| !changed));
-                }
-            }
-        }
-        if !finished {
-            let last = self.last_words();
-            self.log.record(ms, last, None);
-        }
-    }
-
-    /// An ending without the engine.
-    fn last_words(&self) -> Event {
-        let elapsed_s = Some(self.clock.monotonic_ms() as f64 / 1000.0);
-        Event::MissionFinished(MissionFinished {
-            outcome: Outcome::Incomplete,
-            steps: self.engine.steps(),
-            max_steps: self.engine.max_steps(),
-            usage: self.engine.usage(),
-            elapsed_s,
-            ..MissionFinished::default()
-        })
+        self.leave_gate();
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use mission_contract::log::{Catalogue, Decision, Entry, Leg, Observed, Open, Writer};
 use tokio::sync::mpsc;
 
-use super::{Driver, Known};
-use crate::engine::effect::{Effect, GateRequest};
+use super::{Desk, Driver, Known};
+use crate::engine::effect::Effect;
 use crate::engine::fold::Folded;
 use crate::engine::run::FoldError;
 use crate::journal::RunLog;
@@ -52,9 +52,6 @@ pub struct Taken {
     pub decision: Option<Decision>,
 }
 
-/// Notes a call that waits for a person. The error is a sentence.
-pub type Gates = Box<dyn Fn(&GateRequest) -> Result<(), String>>;
-
 /// What a run runs on.
 pub struct Parts {
     /// Its log; the sinks hang on it.
@@ -75,8 +72,8 @@ pub struct Parts {
     pub signals: EndSignals,
     /// How long what is in flight may resist when the run ends.
     pub grace: Duration,
-    /// Where calls that wait for a person are noted.
-    pub gates: Gates,
+    /// Where calls that wait for a person are noted, and decisions heard.
+    pub desk: Desk,
 }
 
 impl Driver {

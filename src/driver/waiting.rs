@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::desk::{Heard, Listening};
 use super::fragments::Fragments;
 use crate::engine::request::ToolDispatch;
 use crate::journal::JournalFailed;
@@ -67,6 +68,8 @@ pub(super) enum Woke {
     Report(Option<PlaneEvent>),
     Sink(Option<Observed>),
     Listed(Option<Discovery>),
+    Decision(Heard),
+    NobodyDecided,
 }
 
 /// What comes of a question where there is no model.
@@ -128,6 +131,16 @@ pub(super) async fn called(calling: &mut Option<Calling>, end_by: Option<Instant
         biased;
         result = calling.result.told() => Some(result),
         () = at(end_by) => None,
+    }
+}
+
+/// What comes of the waiting at a gate.
+pub(super) async fn decided(gate: &mut Option<Listening>, until: Option<Instant>) -> Woke {
+    let Some(gate) = gate else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        Some(heard) = gate.heard.recv() => Woke::Decision(heard),
+        () = at(until) => Woke::NobodyDecided,
     }
 }
 

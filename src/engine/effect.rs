@@ -35,6 +35,27 @@ pub enum Effect {
     CancelCall,
     /// Note, for whoever decides, that a call waits for a person. It may be noted already.
     OpenGate(Box<GateRequest>),
+    /// Wait for the decision, no longer than so many milliseconds, and spend it: a `decision` follows, or a `timer` named
+    /// [`super::run::GATE_TIMER`].
+    AwaitDecision {
+        /// The approval.
+        approval_id: String,
+        /// The key of the call that spends it.
+        key: String,
+        /// The digest of that call: no approval of another one will do.
+        digest: String,
+        /// How long.
+        milliseconds: u64,
+    },
+    /// Spend an approval that was given before the run: a `decision` follows at once.
+    Claim {
+        /// The approval.
+        approval_id: String,
+        /// The key of the call that spends it.
+        key: String,
+        /// The digest of that call: no approval of another one will do.
+        digest: String,
+    },
     /// List every server again; a `catalogue` follows, empty when nothing changed.
     ListAgain,
     /// The run is over; `mission_finished` has been emitted.
@@ -50,6 +71,8 @@ pub struct GateRequest {
     pub index: u64,
     /// The call.
     pub intent: Intent,
+    /// True when it was made, and the question is what became of it; false when it may be made.
+    pub is_doubt: bool,
     /// Why it waits, a sentence.
     pub reason: String,
 }

@@ -147,8 +147,13 @@ impl Offer {
         self.tools.get(name).map_or_else(String::new, |tool| summary::arguments(&tool.definition.input_schema))
     }
 
+    /// The tools on offer that need a person, in the catalogue's order.
+    pub fn gated(&self, is_gated: impl Fn(&ToolDefinition) -> bool) -> Vec<String> {
+        self.order().into_iter().filter(|name| self.tools.get(name).is_some_and(|tool| is_gated(&tool.definition))).collect()
+    }
+
     /// The catalogue as the prompt shows it; `function_names` where the model calls functions.
-    pub fn text(&self, function_names: bool) -> String {
+    pub fn text(&self, function_names: bool, is_gated: impl Fn(&ToolDefinition) -> bool) -> String {
         let result_schema = mission_result::schema();
         let mut lines = Vec::new();
         for name in self.catalogue() {
@@ -157,7 +162,9 @@ impl Offer {
                 None => (mission_result::DESCRIPTION, &result_schema),
             };
             let shown = if function_names { self.function(&name) } else { &name };
-            lines.push(format!("- {shown}: {description}"));
+            let gated = self.tools.get(&name).is_some_and(|tool| is_gated(&tool.definition));
+            let marker = if gated { NEEDS_APPROVAL } else { "" };
+            lines.push(format!("- {shown}{marker}: {description}"));
             let summary = summary::arguments(schema);
             if !summary.is_empty() {
                 lines.push(format!("    arguments: {summary}"));
@@ -192,6 +199,9 @@ impl Offer {
         functions
     }
 }
+
+/// Behind the name of a tool that needs a person.
+const NEEDS_APPROVAL: &str = " (needs a person's approval)";
 
 /// The schema of the answer function's arguments.
 pub fn answer_schema() -> Value {

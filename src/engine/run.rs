@@ -3,6 +3,7 @@
 mod calls;
 mod doubt;
 mod frame;
+mod gates;
 mod phase;
 mod replies;
 mod stretch;
@@ -20,8 +21,10 @@ use mission_contract::spec::Protocol;
 
 use self::doubt::Doubts;
 use self::frame::Frame;
+pub use self::gates::GATE_TIMER;
+use self::gates::Gates;
 use self::phase::Phase;
-pub use self::stretch::{Awaited, CHANGED_STEPS, is_resumable};
+pub use self::stretch::{Awaited, CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
@@ -82,6 +85,8 @@ pub struct Run {
     stop: Option<Option<String>>,
     /// Calls whose effect is unknown, and those that a person gave up.
     doubts: Doubts,
+    /// What people are asked.
+    gates: Gates,
     /// For the first step of a later stretch.
     resumed: Option<Resumed>,
     ms: u64,
@@ -111,6 +116,7 @@ impl Default for Run {
             steps: 0,
             stop: None,
             doubts: Doubts::default(),
+            gates: Gates::default(),
             resumed: None,
             ms: 0,
             seq: 0,
@@ -136,7 +142,8 @@ impl Run {
             (Entry::Leg(leg), phase) if !matches!(phase, Phase::Fresh | Phase::Ended { .. }) => self.leg = leg.clone(),
             (Entry::Catalogue(catalogue), Phase::Opened { .. }) => self.start(catalogue),
             (Entry::Catalogue(catalogue), Phase::Resuming(_)) => self.carry_on(catalogue),
-            (Entry::Decision(decision), Phase::Resuming(_)) => self.decided(decision)?,
+            (Entry::Decision(decision), Phase::Resuming(_) | Phase::Gated(_)) => self.decided(decision)?,
+            (Entry::Timer(timer), Phase::Gated(_)) if timer.name == GATE_TIMER => self.nobody_decided(),
             (Entry::Catalogue(catalogue), Phase::Listening) => {
                 self.waiting.push(catalogue.clone());
                 self.next_step();
@@ -206,11 +213,13 @@ impl Run {
         self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone());
         let tools_of = |name: &str| catalogue.tools.iter().filter(|tool| tool.server == name).count() as u64;
         let servers = self.servers.iter().map(|server| server_ref(server, tools_of(&server.name))).collect();
+        let gated = self.offer.gated(|definition| self.is_gated(definition));
+        let spec = &self.open.spec;
         let started = MissionStarted {
             schema_version: mission_contract::SCHEMA_VERSION,
             objective: spec.objective.clone(),
             catalogue: self.offer.catalogue(),
-            gated: spec.gates.clone(),
+            gated,
             max_steps: spec.limits.steps.unwrap_or(0),
             history: spec.texts.history.len() as u64,
             sandbox: spec.sandbox.clone(),
@@ -259,6 +268,10 @@ impl Run {
             self.conversation.push(said(turn.role, &turn.content));
         }
         self.conversation.push(said(Role::User, &self.open.spec.objective));
+        if let Some(approved) = &self.open.spec.approval {
+            let arguments = serde_json::Value::from(approved.arguments.clone()).to_string();
+            self.conversation.push(said(Role::User, &words::approved_before(&approved.tool, &arguments, &approved.approval_id)));
+        }
         self.next_step();
     }
 
@@ -266,7 +279,7 @@ impl Run {
     fn set_prompt(&mut self) {
         let texts = &self.open.spec.texts;
         let frame = format!("{}\n\n{}", texts.persona.text.trim(), texts.skill.text.trim());
-        let catalogue = format!("Tool catalogue:\n{}", self.offer.text(self.native()));
+        let catalogue = format!("Tool catalogue:\n{}", self.offer.text(self.native(), |definition| self.is_gated(definition)));
         let parts = [frame.trim(), texts.protocol.text.trim(), &catalogue, texts.conduct.text.trim()];
         let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         self.conversation.set_first(said(Role::System, &text));
@@ -343,9 +356,9 @@ impl Run {
         match self.phase {
             Phase::Asking { .. } => self.effects.push(Effect::AbortAsk),
             Phase::Calling { .. } => self.effects.push(Effect::CancelCall),
-            Phase::Listening => self.cancelled(signal),
+            Phase::Listening | Phase::Gated(_) => self.cancelled(signal),
             // Nothing has begun yet: what comes next ends it.
-            Phase::Fresh | Phase::Opened { .. } | Phase::Resuming(_) | Phase::Between | Phase::Gated(_) => {}
+            Phase::Fresh | Phase::Opened { .. } | Phase::Resuming(_) | Phase::Between => {}
             Phase::Ended { .. } => {}
         }
     }
@@ -412,6 +425,8 @@ fn seconds(ms: u64) -> f64 {
 mod any_input_tests;
 #[cfg(test)]
 mod endings_tests;
+#[cfg(test)]
+mod gates_tests;
 #[cfg(test)]
 mod replies_tests;
 #[cfg(test)]

@@ -158,6 +158,8 @@ impl Story {
             Effect::OpenGate(gate) => {
                 format!("gate {} {} {}", gate.approval_id, gate.intent.tool, Value::from(gate.intent.arguments))
             }
+            Effect::AwaitDecision { approval_id, milliseconds, .. } => format!("await {approval_id} for {milliseconds} ms"),
+            Effect::Claim { approval_id, .. } => format!("claim {approval_id}"),
             Effect::ListAgain => "list again".to_owned(),
             Effect::Finish(ending) => format!("finish {ending:?}"),
         }

@@ -139,6 +139,31 @@ pub const CANCELLED: &str = "the run was cancelled";
 /// Stands where a call did not come to its end and nobody said why.
 pub const EFFECT_UNKNOWN: &str = "The call did not come to its end: whether it took effect is unknown, and it is not repeated.";
 
+/// Why a call waits to be allowed; `left` calls of the same reply wait with it.
+pub fn gated(tool: &str, left: usize) -> String {
+    format!("`{tool}` needs a person's approval: it was proposed with these arguments and not called.{}", waiting_behind(left))
+}
+
+/// A person does not allow a call.
+pub fn refused(tool: &str, by: &str, note: Option<&str>) -> String {
+    format!("`{tool}` was not called: {} refused it.{} Go another way.", quote(by), noted(note))
+}
+
+/// A run begins with a call that a person has allowed.
+pub fn approved_before(tool: &str, arguments: &str, approval_id: &str) -> String {
+    format!(
+        "A person has approved this one call ({approval_id}): `{tool}` with exactly these arguments: {arguments}. It may be made once."
+    )
+}
+
+fn waiting_behind(left: usize) -> String {
+    match left {
+        0 => String::new(),
+        1 => " One more call of the same reply waits behind it.".to_owned(),
+        left => format!(" {left} more calls of the same reply wait behind it."),
+    }
+}
+
 /// A person says that a call took effect.
 pub fn confirmed(by: &str, note: Option<&str>) -> String {
     format!(
@@ -169,11 +194,7 @@ pub fn given_up_before(tool: &str) -> String {
 
 /// Why a call whose effect is unknown waits for a person; `left` calls of the same reply wait with it.
 pub fn in_doubt(tool: &str, left: usize) -> String {
-    let waiting = match left {
-        0 => String::new(),
-        1 => " One more call of the same reply waits behind it.".to_owned(),
-        left => format!(" {left} more calls of the same reply wait behind it."),
-    };
+    let waiting = waiting_behind(left);
     format!(
         "`{tool}` was called with these arguments and no result came back: whether it took effect is unknown. Look, then say done (it did; \
          the run goes on), retry (it did not; make the call again) or abandon (leave it).{waiting}"

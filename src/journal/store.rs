@@ -1,7 +1,7 @@
 //! Where runs live: one folder a run, 0700, its files 0600; made whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
@@ -9,7 +9,7 @@ use nix::unistd::{AccessFlags, access};
 use super::{JournalError, LogReader, ReadError, RunMeta};
 use crate::limits;
 use crate::sys::clock::Clock;
-use crate::sys::files::{create_file, create_folder, create_folders, random};
+use crate::sys::files::{create_file, create_folder, create_folders, ignore_all, random};
 use crate::sys::lock::{Holder, Lock, LockError};
 
 /// The state folder of a working directory.
@@ -332,15 +332,6 @@ pub(super) fn take_lock(run_id: &str, folder: &Path) -> Result<Lock, JournalErro
 fn undo(folder: &Path, marker: &Path) {
     let _ = std::fs::remove_file(marker);
     let _ = std::fs::remove_dir_all(folder);
-}
-
-/// Keeps the state folder out of the version control of whoever runs here; false when it was so already.
-fn ignore_all(state: &Path) -> io::Result<bool> {
-    match create_file(&state.join(".gitignore")) {
-        Ok(mut file) => file.write_all(b"*\n").map(|()| true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Whether a word can be a run id: `run_`, up to 32 letters and digits, and as many again behind a hyphen.

@@ -62,7 +62,13 @@ fn recording(inputs: Vec<In>) -> Recording {
                 Effect::Emit { event, .. } => lines.push(Entry::Record(serde_json::value::to_raw_value(&event).unwrap())),
                 Effect::Ask { ask, .. } => lines.push(Entry::Ask(*ask)),
                 Effect::Dispatch { intent, .. } => lines.push(Entry::Intent(*intent)),
-                Effect::AbortAsk | Effect::CancelCall | Effect::OpenGate(_) | Effect::ListAgain | Effect::Finish(_) => {}
+                Effect::AbortAsk
+                | Effect::CancelCall
+                | Effect::OpenGate(_)
+                | Effect::AwaitDecision { .. }
+                | Effect::Claim { .. }
+                | Effect::ListAgain
+                | Effect::Finish(_) => {}
             }
         }
     }

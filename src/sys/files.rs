@@ -65,7 +65,7 @@ pub enum Durability {
 pub fn replace_file(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let folder = parent_of(path);
     // `tempfile` makes its files 0600 and removes them when something fails on the way.
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&folder)?;
     file.write_all(bytes)?;
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
@@ -75,6 +75,27 @@ pub fn replace_file(path: &Path, bytes: &[u8], durability: Durability) -> io::Re
         sync_folder(&folder)?;
     }
     Ok(())
+}
+
+/// What the name of a file begins with that is not whole yet.
+const TEMPORARY: &str = ".new-";
+
+/// Removes what writers left behind that were killed between a temporary file and its name, looking at `most` files at most. Only for
+/// whoever keeps all other writers of the folder out.
+pub fn remove_leftovers(folder: &Path, most: usize) -> io::Result<()> {
+    let left = std::fs::read_dir(folder)?.take(most).filter_map(Result::ok);
+    let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(TEMPORARY));
+    left.for_each(|entry| drop(std::fs::remove_file(entry.path())));
+    Ok(())
+}
+
+/// Keeps a folder of ours out of the version control of whoever runs there; false when it was so already.
+pub fn ignore_all(folder: &Path) -> io::Result<bool> {
+    match create_file(&folder.join(".gitignore")) {
+        Ok(mut file) => file.write_all(b"*\n").map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Random bytes from the operating system.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use mission_contract::digest::call_digest;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -106,9 +107,9 @@ fn a_call_in_doubt_waits_for_a_person_and_is_asked_about_once() {
         assert!(shown.stdout.contains("whether it took effect is unknown"), "{shown}");
         // A yes says nothing here, and nobody is not enough.
         let refused = place.approvals(&["approve", &id, "--by", "ana"]);
-        refused.exits(1);
+        refused.exits(2);
         assert!(refused.stderr.contains("done (it took effect), retry"), "{refused}");
-        place.approvals(&["answer", &id, "done"]).exits(1);
+        place.approvals(&["answer", &id, "done"]).exits(2);
         place.approvals(&["answer", &id, "perhaps", "--by", "ana"]).exits(2);
         place.approvals(&["answer", &id, "done", "--by", "ana", "--note", "seen in the ledger"]).exits(0);
         place.approvals(&["answer", &id, "retry", "--by", "bob"]).exits(1);
@@ -188,6 +189,40 @@ fn what_somebody_wrote_into_an_approval_decides_nothing() {
     // A person can decide all the same.
     place.approvals(&["answer", &id, "done", "--by", "ana"]).exits(0);
     place.resume(&model).exits(0).ends("answered");
+}
+
+/// The file is made to show a harmless call, so that a person says yes to that: nothing is made of it.
+#[test]
+fn a_yes_to_another_call_than_the_run_waits_for_makes_none() {
+    for consistent in [false, true] {
+        let place = needs!(Place::new());
+        place.killed("json");
+        let model = Model::says([answer("Done.")]);
+        let id = approval(&place.resume(&model));
+        let path = place.folder.path().join(format!(".mission/approvals/{id}.json"));
+        let truth: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let mut lie = truth.clone();
+        lie["tool"] = json!("mcp.look");
+        lie["arguments"] = json!({"at": "lamps"});
+        if consistent {
+            let definition = lie["definition"].as_str().unwrap_or_default();
+            lie["digest"] = json!(call_digest("mcp.look", definition, "{\"at\":\"lamps\"}"));
+        }
+        std::fs::write(&path, lie.to_string()).unwrap();
+        // Where the digest was left as it was, nobody can be led to decide at all.
+        place.approvals(&["answer", &id, "retry", "--by", "ana"]).exits(i32::from(!consistent));
+        let resumed = place.resume(&model);
+        resumed.exits(0).ends("awaiting_approval");
+        assert_eq!(resumed.only("notice")["code"], "approval_unsigned", "{resumed}");
+        assert_eq!((model.requests().len(), resumed.log().of_kind("intent").len()), (0, 1), "{resumed}");
+        // It is asked anew, with the truth.
+        let asked: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        for field in ["tool", "arguments", "digest", "state"] {
+            assert_eq!(asked[field], truth[field], "{field}");
+        }
+        place.approvals(&["answer", &id, "done", "--by", "ana"]).exits(0);
+        place.resume(&model).exits(0).ends("answered");
+    }
 }
 
 #[test]

@@ -56,7 +56,13 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         }
         Effect::Ask { ask, .. } => Some(serde_json::to_string(&ask).unwrap()),
         Effect::Dispatch { intent, .. } => Some(serde_json::to_string(&intent).unwrap()),
-        Effect::AbortAsk | Effect::CancelCall | Effect::OpenGate(_) | Effect::ListAgain | Effect::Finish(_) => None,
+        Effect::AbortAsk
+        | Effect::CancelCall
+        | Effect::OpenGate(_)
+        | Effect::AwaitDecision { .. }
+        | Effect::Claim { .. }
+        | Effect::ListAgain
+        | Effect::Finish(_) => None,
     };
     effects.into_iter().filter_map(written).collect()
 }

@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stream", &["engine", "sys", "redact"]),
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),
-    ("driver", &["engine", "skill", "model", "tools", "journal", "stream", "sandbox", "control", "sys", "redact"]),
+    ("driver", &["engine", "skill", "model", "tools", "journal", "approvals", "stream", "sandbox", "control", "sys", "redact"]),
     ("replay", &["engine", "sys", "redact"]),
     ("demo", &["*"]),
     ("cli", &["*"]),

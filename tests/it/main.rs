@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals;
 mod ceilings;
 mod conformance;
 mod consumer;
@@ -22,6 +23,7 @@ mod endings;
 mod eras;
 mod faults;
 mod fold;
+mod gates;
 mod guardian;
 mod house;
 mod http;

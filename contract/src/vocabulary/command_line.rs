@@ -186,10 +186,16 @@ pub const FLAGS: &[Flag] = &[
         .words(&[], &["outcome"])
         .ours(),
     // governance
-    taking("--gate-tool", "NAME", "(none)", Later, "This tool needs a person's approval.").repeatable(),
-    taking("--gate-wait", "SECONDS", "300", Later, "How long a gate waits for a decision.").env("MISSION_GATE_WAIT"),
-    taking("--gate-time", "WORD", "(counted)", Later, "Whether waiting at a gate counts as time.").words(&[], &["free"]).ours(),
-    taking("--approval", "ID", "(none)", Later, "An approved call that this run may make.").env("MISSION_APPROVAL"),
+    taking("--gate-tool", "NAME", "(none)", Landed, "This tool needs a person's approval.").repeatable(),
+    taking("--gate", "WORD", "(none)", Landed, "Tools that may do this need a person's approval.")
+        .words(&["destructive", "open-world", "all-writes"], &[])
+        .repeatable()
+        .ours(),
+    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; one that nobody stated waits for nobody.")
+        .env("MISSION_GATE_WAIT"),
+    taking("--gate-time", "WORD", "(counted)", Landed, "Whether waiting at a gate counts as time.").words(&["free"], &[]).ours(),
+    taking("--gate-expires", "SECONDS", "(never)", Landed, "How long an approval can be decided and spent.").ours(),
+    taking("--approval", "ID", "(none)", Landed, "An approved call that this run may make.").env("MISSION_APPROVAL"),
     taking("--approve", "ID", "(none)", Landed, "Approve, and exit."),
     taking("--refuse", "ID", "(none)", Landed, "Refuse, and exit."),
     taking("--decided-by", "WHO", "(nobody)", Landed, "Who approves or refuses."),
@@ -266,10 +272,10 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
-    variable("MISSION_APPROVAL", Later, "(unset)", "`--approval`."),
+    variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
-    variable("MISSION_GATE_WAIT", Later, "300", "`--gate-wait`."),
+    variable("MISSION_GATE_WAIT", Landed, "300", "`--gate-wait`."),
     variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")
         .aliases(&["JUDAIS_LOBI_SANDBOX"])

@@ -103,6 +103,7 @@ pub const NOTICE_CODES: &[Term] = &[
     term("torn_tail", "The log ended in a damaged line, which was moved aside."),
     term("approval_unsigned", "An approval holds a decision that nobody signed: it counts as pending."),
     term("approval_unrecorded", "A call waits for a person, and that could not be written down."),
+    term("approval_not_needed", "An approval was given for a tool that needs none in this run; it is not spent."),
     term("run_closed", "The run was closed without the engine having ended it; the detail says why."),
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
@@ -247,6 +248,7 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("spent_at", "When its call was dispatched."),
     term("why_gated", "What a gate is, for whoever opens the file; nobody reads it back."),
     term("kind", "gate: may the call be made; `reconcile`: what became of it."),
+    term("definition", "Digest of the tool's definition."),
     term("digest", "SHA-256 over the tool, its definition's digest and the canonical arguments."),
     term("key", "The idempotency key of the call that it is about; blank when it was not made."),
     term("index", "The step in which it was proposed."),
@@ -254,7 +256,7 @@ pub const APPROVAL_FIELDS: &[Term] = &[
     term("answer", "What was said: `approve`, `refuse`, `done`, `retry` or `abandon`."),
     term(
         "signature",
-        "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note].",
+        "HMAC-SHA256, in hex digits, over the canonical JSON of [approval_id, tool, digest, answer, decided_by, decided_at, note, kind, run_id, expires_at]; null where one is absent.",
     ),
     term("spent_by", "The run and the key of the call that acted upon it."),
 ];

@@ -20,6 +20,30 @@ pub struct DecisionFlags {
     pub note: Option<String>,
 }
 
+/// Which calls need a person.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Gates")]
+pub struct GateFlags {
+    /// This tool needs a person's approval; again for each further one
+    #[arg(long, value_name = "NAME")]
+    pub gate_tool: Vec<String>,
+    /// So do tools that are destructive, open-world or all-writes
+    #[arg(long, value_name = "WORD")]
+    pub gate: Vec<String>,
+    /// Wait so long for a decision before the run ends [MISSION_GATE_WAIT]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub gate_wait: Option<String>,
+    /// free: waiting at a gate is no time of the run
+    #[arg(long, value_name = "WORD")]
+    pub gate_time: Option<String>,
+    /// An approval can be decided and spent for so long
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub gate_expires: Option<String>,
+    /// The approved call that this run may make [MISSION_APPROVAL]
+    #[arg(long, value_name = "ID")]
+    pub approval: Option<String>,
+}
+
 /// `mission approvals`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ApprovalsArguments {

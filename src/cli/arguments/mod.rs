@@ -16,7 +16,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
-pub use approvals::{ApprovalsArguments, DecisionFlags};
+pub use approvals::{ApprovalsArguments, DecisionFlags, GateFlags};
 pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
@@ -72,6 +72,9 @@ pub struct RunFlags {
     /// What a person said.
     #[command(flatten)]
     pub decision: DecisionFlags,
+    /// What a person is asked.
+    #[command(flatten)]
+    pub gates: GateFlags,
     /// Whether a recording.
     #[command(flatten)]
     pub replay: ReplayFlags,

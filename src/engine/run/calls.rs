@@ -128,7 +128,7 @@ impl Run {
         let Some(offered) = self.offer.tool(&tool) else { return self.next_call() };
         let definition = &offered.definition;
         let (name, server) = (definition.name.clone(), definition.server.clone());
-        let idempotent = self.is_idempotent(definition);
+        let (idempotent, gated) = (self.is_idempotent(definition), self.is_gated(definition));
         let digest = call_digest(&tool, &offered.digest, &canonical);
         let intent = Intent {
             tool: tool.clone(),
@@ -141,9 +141,8 @@ impl Run {
         };
         let proposed = Proposed { name: tool, ..proposed };
         let call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
-        if let Some(call) = self.doubted(call) {
-            self.make(call);
-        }
+        let Some(call) = self.doubted(call) else { return };
+        if gated { self.propose(call) } else { self.make(call) }
     }
 
     /// Makes a call. One that was made before keeps its key: a server that knows it does nothing twice.

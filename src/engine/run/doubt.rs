@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use mission_contract::digest::approval_id;
-use mission_contract::event::{Event, GateRequested, Outcome};
-use mission_contract::log::{Catalogue, Decision, ToolDefinition};
+use mission_contract::log::{Catalogue, ToolDefinition};
 use serde_json::Value;
 
 use super::Run;
 use super::calls::Finished;
-use super::phase::{Gated, Pending, Phase};
-use crate::engine::effect::{Effect, GateRequest};
+use super::phase::{About, Gated, Pending, Phase};
 use crate::engine::words;
 
 /// Calls in doubt, by their digest.
@@ -63,7 +61,7 @@ impl Run {
             Some(Doubt::Open { approval_id, key }) => {
                 call.intent.key.clone_from(key);
                 let approval_id = approval_id.clone();
-                self.park(Gated { call, approval_id, decision: None });
+                self.wait_for_person(Gated { call, approval_id, about: About::Doubt, decision: None });
                 None
             }
         }
@@ -72,47 +70,22 @@ impl Run {
     /// A call that a crash left in doubt.
     pub(super) fn gated(&self, ordinal: u64, call: Pending) -> Phase {
         let approval_id = approval_id(&self.open.run_id, ordinal);
-        Phase::Gated(Box::new(Gated { call, approval_id, decision: None }))
+        Phase::Gated(Box::new(Gated { call, approval_id, about: About::Doubt, decision: None }))
     }
 
-    /// Does what a person said, or asks again.
-    pub(super) fn answer_doubt(&mut self, gated: Gated) {
-        let Some(Decision { answer, by, note, .. }) = gated.decision.clone() else { return self.park(gated) };
-        let Gated { mut call, .. } = gated;
+    /// Does what a person said about a call in doubt.
+    pub(super) fn settle_doubt(&mut self, mut call: Pending, answer: &str, by: &str, note: Option<&str>) {
         self.doubts.0.remove(&call.intent.digest);
-        let finished = match answer.as_str() {
+        let finished = match answer {
             "retry" => return self.make(call),
-            "done" => Finished::said(&words::confirmed(&by, note.as_deref())),
+            "done" => Finished::said(&words::confirmed(by, note)),
             _ => {
                 self.doubts.0.insert(call.intent.digest.clone(), Doubt::GivenUp);
-                Finished::failed(words::given_up(&by, note.as_deref()))
+                Finished::failed(words::given_up(by, note))
             }
         };
         self.announce(&mut call);
         self.settle(call, finished);
         self.next_call();
-    }
-
-    /// The run waits for a person, and ends for now.
-    fn park(&mut self, gated: Gated) {
-        let Gated { call, approval_id, .. } = &gated;
-        let reason = words::in_doubt(&call.proposed.name, self.turn.queue.len());
-        self.effects.push(Effect::OpenGate(Box::new(GateRequest {
-            approval_id: approval_id.clone(),
-            index: self.index,
-            intent: call.intent.clone(),
-            reason: reason.clone(),
-        })));
-        self.emit(Event::GateRequested(GateRequested {
-            index: self.index,
-            tool: call.proposed.name.clone(),
-            arguments: call.intent.arguments.clone(),
-            reason,
-            approval_id: (!self.open.spec.approvals_off).then(|| approval_id.clone()),
-            kind: Some("reconcile".to_owned()),
-            branch: None,
-        }));
-        self.phase = Phase::Gated(Box::new(gated));
-        self.finish(Outcome::AwaitingApproval, None, None, None);
     }
 }

@@ -76,11 +76,23 @@ pub(super) struct Pending {
     pub(super) is_intended: bool,
 }
 
-/// A call whose effect is unknown, waiting for a person to say what became of it.
+/// A call that waits for a person.
 #[derive(Debug)]
 pub(super) struct Gated {
     pub(super) call: Pending,
     /// The approval that decides it.
     pub(super) approval_id: String,
+    pub(super) about: About,
     pub(super) decision: Option<Decision>,
+}
+
+/// What a person is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// Whether the call may be made.
+    Gate,
+    /// Nothing: it was approved before the run began, and is being spent.
+    Claim,
+    /// What became of it.
+    Doubt,
 }

@@ -11,6 +11,9 @@ use crate::engine::offer::Offer;
 /// The name, in a `writer` line, of the ceiling on steps: the new total, 0 for none.
 pub const CHANGED_STEPS: &str = "mission_steps";
 
+/// The name, in a `writer` line, of how long the run waits at a gate: milliseconds, 0 for not at all.
+pub const CHANGED_GATE_WAIT: &str = "gate_wait_ms";
+
 /// What a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
@@ -18,6 +21,8 @@ pub struct Awaited {
     pub approval_id: String,
     /// The key of the call that it is about.
     pub key: String,
+    /// The call's digest: an answer about any other call is none.
+    pub digest: String,
 }
 
 /// Whether a run that ended so can be taken up again.
@@ -41,6 +46,9 @@ impl Run {
         if let Some(steps) = writer.changed.get(CHANGED_STEPS).and_then(serde_json::Value::as_u64) {
             self.open.spec.limits.steps = (steps > 0).then_some(steps);
         }
+        if let Some(wait) = writer.changed.get(CHANGED_GATE_WAIT).and_then(serde_json::Value::as_u64) {
+            self.open.spec.gate_wait_ms = (wait > 0).then_some(wait);
+        }
         self.stop = None;
         self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.asks });
         let at = match at {
@@ -50,8 +58,11 @@ impl Run {
         self.phase = Phase::Resuming(Box::new(at));
     }
 
-    /// A person's answer, before the servers are listed.
+    /// A person's answer: while the run waits for it, or before the servers of a later stretch are listed.
     pub(super) fn decided(&mut self, decision: &Decision) -> Result<(), FoldError> {
+        if let Phase::Gated(_) = &self.phase {
+            return self.decided_here(decision);
+        }
         if let Phase::Resuming(at) = &mut self.phase
             && let Phase::Gated(gated) = at.as_mut()
             && gated.approval_id == decision.approval_id
@@ -98,10 +109,10 @@ impl Run {
             }
             Phase::Calling { call, .. } if self.is_unchanged(&call, catalogue) => self.make(*call),
             Phase::Calling { ordinal, call } => match self.gated(ordinal, *call) {
-                Phase::Gated(gated) => self.answer_doubt(*gated),
+                Phase::Gated(gated) => self.act_on(*gated),
                 _ => self.next_step(),
             },
-            Phase::Gated(gated) => self.answer_doubt(*gated),
+            Phase::Gated(gated) => self.act_on(*gated),
             _ => self.next_step(),
         }
     }
@@ -163,10 +174,16 @@ impl Run {
             at => at,
         };
         match at {
-            Phase::Gated(gated) => Some(Awaited { approval_id: gated.approval_id.clone(), key: gated.call.intent.key.clone() }),
-            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => {
-                Some(Awaited { approval_id: approval_id(&self.open.run_id, *ordinal), key: call.intent.key.clone() })
-            }
+            Phase::Gated(gated) => Some(Awaited {
+                approval_id: gated.approval_id.clone(),
+                key: gated.call.intent.key.clone(),
+                digest: gated.call.intent.digest.clone(),
+            }),
+            Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => Some(Awaited {
+                approval_id: approval_id(&self.open.run_id, *ordinal),
+                key: call.intent.key.clone(),
+                digest: call.intent.digest.clone(),
+            }),
             _ => None,
         }
     }
