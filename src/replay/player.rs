@@ -107,7 +107,11 @@ impl<'r> Player<'r> {
             Waiting::Reply { ordinal, purpose, nth, is_aborted } => self.reply(ordinal, purpose, nth, is_aborted).map(Some),
             Waiting::Result { ordinal, call, nth, is_cancelled } => self.result(ordinal, &call, nth, is_cancelled).map(Some),
             Waiting::List => self.tell(Entry::Catalogue(Catalogue::default())).map(Some),
-            Waiting::Nothing => self.run_out("before the model was asked".to_owned()).map(Some),
+            Waiting::Nothing => {
+                let place =
+                    if self.run.awaits().is_some() { "at a gate that nobody decided" } else { "before the model was asked" };
+                self.run_out(place.to_owned()).map(Some)
+            }
         }
     }
 

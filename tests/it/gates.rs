@@ -258,3 +258,23 @@ fn nothing_inside_a_run_can_approve() {
         assert!(!source.code.contains(".decide("), "{} decides", source.name);
     }
 }
+
+#[test]
+fn a_recording_is_replayed_with_a_gate_that_it_had_not() {
+    let place = needs!(Place::new());
+    let model = Model::says([add(), answer("Five.")]);
+    let finished = place.at(Mission::objective("add").model(&model).mcp_stdio("mcp", &place.server)).run();
+    finished.exits(0).ends("answered");
+    let run = id(&place.runs()[0]);
+    let replayed = place.at(Mission::default().args(["--replay", &run, "--gate-tool", "add"])).run();
+    replayed.exits(0).ends("awaiting_approval");
+    approval(&replayed);
+    let verdict = place.at(Mission::verb(["replay", &run, "--gate", "all-writes"])).run();
+    verdict.exits(1);
+    assert!(verdict.stdout.contains("decision"), "{verdict}");
+    place.at(Mission::verb(["replay", &run])).run().exits(0);
+    place.at(Mission::verb(["replay", &run, "--gate-tool", "subtract"])).run().exits(1);
+    place.at(Mission::verb(["replay", &run, "--gate", "never"])).run().exits(2);
+    assert_eq!(place.calls(), 1);
+    assert!(!place.at(Mission::verb(["approvals", "list"])).run().stdout.contains("ap_"), "a replay asks nobody");
+}
