@@ -7,7 +7,9 @@ use super::arguments::StreamFlags;
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::files;
-use crate::redact::{RedactError, Redactor};
+use crate::limits;
+use crate::redact::{self, RedactError, Redactor};
+use crate::stream::diagnostics;
 
 /// What the command line was given.
 struct Given {
@@ -63,4 +65,17 @@ pub(super) fn redactor_with(values: impl IntoIterator<Item = (String, String)>) 
         (given.values.iter().cloned().chain(values).collect::<Vec<_>>(), given.evidence)
     };
     Ok(Arc::new(Redactor::from_environment(all)?.with_evidence(evidence)))
+}
+
+/// Says which credentials are not hidden by their values.
+pub(super) fn say_too_short(redactor: &Redactor) {
+    let names = redact::too_short(std::env::vars_os());
+    let most = limits::size(limits::NAMES_LISTED);
+    let rest = names.len().saturating_sub(most);
+    let shown = names.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    if !names.is_empty() {
+        let least = limits::SECRET_CHARACTERS;
+        diagnostics::say(redactor, &format!("The value of {shown}{more} is not hidden: it has fewer than {least} characters."));
+    }
 }

@@ -91,6 +91,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
     let redactor = Arc::new(hiding::redactor()?.as_ref().clone().with_evidence(configuration.redact_evidence));
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
+    hiding::say_too_short(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -249,6 +249,21 @@ fn names_a_credential(name: &str) -> bool {
     CREDENTIAL_WORDS.iter().any(|word| name.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('_')))
 }
 
+/// The names of the variables that look like credentials and whose values are too short to be looked for: hiding them would hide
+/// ordinary words.
+pub fn too_short(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let is_short =
+        |value: &str| !value.is_empty() && value.chars().nth(limits::size(limits::SECRET_CHARACTERS.saturating_sub(1))).is_none();
+    let mut names: Vec<String> = variables
+        .into_iter()
+        .filter(|(_, value)| is_short(value.to_string_lossy().trim()))
+        .map(|(name, _)| name.to_string_lossy().into_owned())
+        .filter(|name| names_a_credential(name))
+        .collect();
+    names.sort();
+    names
+}
+
 /// Whether a value is long enough to be looked for, and is one.
 fn is_secret(value: &str) -> bool {
     let characters = u64::try_from(value.chars().count()).unwrap_or(u64::MAX);
@@ -258,6 +273,8 @@ fn is_secret(value: &str) -> bool {
 
 #[cfg(test)]
 mod corpus_tests;
+#[cfg(test)]
+mod field_tests;
 #[cfg(test)]
 mod stream_tests;
 #[cfg(test)]

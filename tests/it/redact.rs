@@ -198,3 +198,35 @@ fn a_file_of_values_that_cannot_be_taken_is_refused() {
     refused("bytes", &["not UTF-8"]);
     assert!(run_dirs(folder.path()).is_empty());
 }
+
+#[test]
+fn a_variable_too_short_to_be_hidden_is_named() {
+    let model = Model::says([answer("Fine.")]);
+    let finished = Mission::objective("look").model(&model).env("SHORT_TOKEN", "word").env("EMPTY_TOKEN", " ").run();
+    finished.exits(0);
+    assert!(finished.stderr.contains("The value of SHORT_TOKEN is not hidden: it has fewer than 8 characters."), "{finished}");
+    assert!(!finished.stderr.contains("EMPTY_TOKEN"), "{finished}");
+}
+
+#[test]
+fn a_gated_call_with_a_secret_is_made_with_the_secret_and_shown_without() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = needs!(servers::misbehaving(&[]));
+    let at =
+        |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path()).env("SERVICE_TOKEN", OF_VARIABLE);
+    let model = Model::says([call("mcp.fail", json!({"why": OF_VARIABLE}))]);
+    let gated = Mission::objective("say it").model(&model).mcp_stdio("mcp", &server).args(["--gate-tool", "fail"]);
+    let parked = at(gated).arg("--redact-evidence").run();
+    parked.exits(0).ends("awaiting_approval");
+    holds_none(&format!("{}{}{}", parked.stream, parked.stdout, parked.stderr));
+    let id = parked.only("gate_requested")["approval_id"].as_str().unwrap().to_owned();
+    let shown = at(Mission::verb(["approvals", "show", &id])).run();
+    holds_none(&shown.stdout);
+    at(Mission::verb(["approvals", "approve", &id, "--by", "ana"])).run().exits(0);
+    let model = Model::says([answer("Said.")]);
+    let run = run_dirs(folder.path()).pop().unwrap();
+    let resumed = at(Mission::resume(run.file_name().unwrap().to_str().unwrap())).model(&model).run();
+    resumed.exits(0).ends("answered");
+    holds_none(&format!("{}{}{}", resumed.stream, resumed.stdout, resumed.stderr));
+    assert_eq!(resumed.log().of_kind("result")[0]["error"], OF_VARIABLE, "the tool got the real bytes, and said them");
+}
