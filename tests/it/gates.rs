@@ -1,6 +1,8 @@
 //! Calls that a person has to allow: parked and resumed, waited for, given before, twice, late, by somebody else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
+use crate::support::planes::tool;
+use crate::support::remote::{Remote, body, result, status};
 use crate::support::run::{Finished, Mission, run_dirs};
 use crate::support::servers;
 
@@ -277,4 +281,35 @@ fn a_recording_is_replayed_with_a_gate_that_it_had_not() {
     place.at(Mission::verb(["replay", &run, "--gate", "never"])).run().exits(2);
     assert_eq!(place.calls(), 1);
     assert!(!place.at(Mission::verb(["approvals", "list"])).run().stdout.contains("ap_"), "a replay asks nobody");
+}
+
+/// A06. A server that forgot its session while a person thought has a new one before the call goes out.
+#[test]
+fn a_session_that_a_server_forgot_meanwhile_does_not_cost_the_call() {
+    let forgot = Arc::new(AtomicBool::new(false));
+    let forgets = Arc::clone(&forgot);
+    let remote = Remote::handshake(json!([tool("add")]), move |heard, _| {
+        let is_known = !forgets.load(Ordering::SeqCst) || heard.header("mcp-session-id") == Some("s-2");
+        match heard.method() {
+            _ if !is_known => status(404),
+            "ping" => body(result(heard, json!({}))),
+            "tools/call" => body(result(heard, json!({"content": [{"type": "text", "text": "5"}]}))),
+            _ => status(405),
+        }
+    });
+    let model = Model::says([call("mcp.add", json!({})), answer("Five.")]);
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path());
+    let url = format!("mcp={}", remote.url());
+    let live =
+        at(Mission::objective("add").model(&model)).args(["--mcp-url", &url, "--gate-tool", "add", "--gate-wait", "60"]).spawn();
+    let gate = live.wait_for_event("gate_requested");
+    forgot.store(true, Ordering::SeqCst);
+    let id_of = gate["approval_id"].as_str().unwrap();
+    at(Mission::verb(["approvals", "approve", id_of, "--by", "ana"])).run().exits(0);
+    let finished = live.finish();
+    finished.exits(0).ends("answered");
+    assert_eq!(finished.only("tool_result")["output"], "5", "{finished}");
+    let calls = remote.heard_method("tools/call");
+    assert_eq!(calls.iter().map(|heard| heard.header("mcp-session-id")).collect::<Vec<_>>(), [Some("s-2")]);
 }
