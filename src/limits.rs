@@ -44,11 +44,15 @@ limits! {
     READ_CHARACTERS = 4_000, "characters", "one reading of a kept result: the published bound";
     GREP_MATCHES = 40, "lines", "matches and handles shown at once: the published bound";
     FRAGMENT_CHARACTERS = 64, "characters", "a fragment of an answer that has no newline: the published bound";
+    CONTROL_WAITING = 64, "texts", "said to a run that wait for the model to be asked: past it they are dropped";
+    CONTROL_WAITING_BYTES = MIB, "bytes", "of those texts in all: they all stand in one request";
     DECISION_CANDIDATES = 64, "places", "places in a reply's prose where an object is looked for";
 
     // ----------------------------------------------------------------- driver
     DELTA_QUEUE = 256, "pieces", "of a reply that were not shown yet: past it the reply is held back";
     CLOSING_MS = 500, "milliseconds", "what readers get for the end of a run, however long something else resisted";
+    CUT_MS = 2_000, "milliseconds", "what a model may take to let go when somebody has something else to say";
+    SECOND_SIGNAL_MS = 500, "milliseconds", "what closing the log may take after a second signal, before the process ends by it";
     LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
 
     // ------------------------------------------------------------------ tools
@@ -193,6 +197,19 @@ limits! {
     DIAGNOSTIC_WAIT_MS = 1000, "milliseconds", "how long a sentence waits for stderr before it is dropped";
     FIFO_READER_MS = 30_000, "milliseconds", "how long the door waits for somebody to open the FIFO behind --events";
 
+    // ---------------------------------------------------------------- control
+    CONTROL_READ_BYTES = 64 * KIB, "bytes", "read from the control channel at once: what a pipe holds";
+    CONTROL_LINE_BYTES = 2 * MIB, "bytes", "one line of the control channel: the longest text, every character of it escaped";
+    CONTROL_TEXT_BYTES = 256 * KIB, "bytes", "a text of the control channel: as long as an objective may be";
+    CONTROL_ID_CHARACTERS = 200, "characters", "an id of a line of the control channel: it is repeated in an answer";
+    CONTROL_WORD_CHARACTERS = 40, "characters", "what is repeated of a word of the control channel that nobody knows";
+    CONTROL_QUOTED_CHARACTERS = 120, "characters", "what is repeated of a line of the control channel that cannot be read: the published bound";
+    CONTROL_QUEUE = 256, "lines", "of the control channel that the run has not taken yet: past it they are dropped, but for a `cancel`";
+    CONTROL_QUEUE_BYTES = 4 * MIB, "bytes", "of those lines in all";
+    CONTROL_LINES = 500, "lines", "of the control channel that are read in one window: whoever writes more waits";
+    CONTROL_WINDOW_MS = 1000, "milliseconds", "that window";
+    CONTROL_SENTENCES = 64, "sentences", "on stderr about lines that cannot be used: the rest is dropped in silence";
+
     // ----------------------------------------------------------------- redact
     SECRET_CHARACTERS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
     REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
@@ -209,6 +226,8 @@ limits! {
     CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";
     GRACE_SECONDS = 10, "seconds", "what is in flight may resist when a run ends, unless stated";
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
+    TICK_MS_LEAST = 10, "milliseconds", "of silence that may be stated for a sign of life: more often is no silence";
+    TICK_SECONDS_MOST = 86_400, "seconds", "of silence that may be stated: a day";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
     FOLLOW_LOOK_MS = 250, "milliseconds", "between two looks at a run that is followed, where the kernel tells nothing of it";

@@ -57,6 +57,9 @@ pub struct Spec {
     /// True when waiting at a gate does not count as time of the run (`--gate-time free`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate_time_free: bool,
+    /// True when a control channel is open (`--control`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub control: bool,
     /// The call that a person approved before the run (`--approval`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovedCall>,

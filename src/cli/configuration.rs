@@ -12,6 +12,7 @@ use super::error::CliError;
 use super::files;
 use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
+use super::speaking::{self, Speaking};
 use crate::limits;
 use crate::model::settings::{self, ModelChoice, ModelPlan};
 use crate::skill::Manifest;
@@ -41,6 +42,8 @@ pub struct RunConfiguration {
     pub gates: GatePlan,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
     pub events: Option<Stated>,
+    /// How it is spoken to.
+    pub speaking: Speaking,
     /// Where runs are kept, a folder, or `none` or `off`; absent for the usual place.
     pub runs: Option<Stated>,
     /// How long what is in flight may resist when the run ends.
@@ -62,7 +65,8 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let objective = check_objective(objective)?;
     let protocol = protocol(&flags.model, environment)?;
     let sampling = sampling(&flags.model)?;
-    let gates = gates::resolve(&flags.gates, environment)?;
+    let speaking = speaking::resolve(&flags.streams, environment)?;
+    let gates = gates::resolve(&flags.gates, speaking.control.is_some(), environment)?;
     let limits = limits(&flags.limits)?;
     let grace = grace(&flags.limits)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
@@ -81,6 +85,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         gates,
+        speaking,
         servers,
         events: events(&flags.streams, environment),
         runs: runs(environment),

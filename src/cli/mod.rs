@@ -22,6 +22,7 @@ mod run;
 mod runs;
 pub mod servers;
 mod sinks;
+mod speaking;
 mod tools;
 mod verify;
 

@@ -74,7 +74,7 @@ pub(super) fn replay(
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         // A reader that goes away is told about where that is seen; no run has to know of it.
         let (gone, _) = mpsc::unbounded_channel();
-        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
+        let sinks = sinks(events, false, gone, &clock, &redactor, environment)?;
         let player = Player::new(&recording, open, redactor.as_ref().clone());
         let played = play(player, queue(&recording, clock, sinks)?, signals, grace).await;
         Ok(told(&played, &redactor))

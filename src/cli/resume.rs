@@ -15,6 +15,7 @@ use super::error::{CliError, quoted};
 use super::files;
 use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
+use super::speaking;
 use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
 use crate::driver::{Known, Taken, decision};
 use crate::engine::fold::{Fold, Folded};
@@ -150,7 +151,8 @@ pub(super) fn resolve(
             return Err(differs("--trust-annotations", name, &spec.trusted.join(", ")));
         }
     }
-    let gates = same_gates(&flags.gates, environment, spec, &mut changed)?;
+    let speaking = speaking::resolve(&flags.streams, environment)?;
+    let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
     let mut limits = spec.limits.clone();
     if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
         // What is stated is that much further.
@@ -196,6 +198,7 @@ pub(super) fn resolve(
         gates,
         servers,
         events: configuration::events(&flags.streams, environment),
+        speaking,
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
         profile: "safe",
@@ -334,11 +337,12 @@ fn same_model(flags: &ModelFlags, held: &Held) -> Result<(), CliError> {
 /// What the command line says of gates is what the run began with; how long it waits may be another time.
 fn same_gates(
     flags: &GateFlags,
+    has_control: bool,
     environment: &Environment,
     spec: &Spec,
     changed: &mut BTreeMap<String, Value>,
 ) -> Result<GatePlan, CliError> {
-    let mut plan = gates::resolve(flags, environment)?;
+    let mut plan = gates::resolve(flags, has_control, environment)?;
     if let Some(name) = plan.tools.iter().find(|name| !spec.gates.iter().any(|gate| same_tool(name, gate))) {
         return Err(differs("--gate-tool", name, &spec.gates.join(", ")));
     }
@@ -355,7 +359,8 @@ fn same_gates(
     }
     plan.approval = None;
     let wait = plan.wait.map(gates::milliseconds);
-    if flags.gate_wait.is_some() && wait != spec.gate_wait_ms {
+    let is_new = plan.is_wait_implied && spec.gate_wait_ms.is_none() && !spec.approvals_off;
+    if is_new || (flags.gate_wait.is_some() && wait != spec.gate_wait_ms) {
         changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
     }
     Ok(plan)

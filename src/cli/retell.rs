@@ -44,7 +44,7 @@ pub(super) fn retell(
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let (gone, _reports) = mpsc::unbounded_channel();
-    let mut sinks = sinks(events, gone, &clock, &redactor, environment)?;
+    let mut sinks = sinks(events, false, gone, &clock, &redactor, environment)?;
     for (event, text) in [opening, answer, ending].into_iter().flatten() {
         let delivery = Delivery::with_line(Arc::new(event), text);
         sinks.iter_mut().for_each(|sink| sink.deliver(&delivery));

@@ -17,7 +17,7 @@ use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
 use super::resume::{self, Held, Waiting};
-use super::{approvals, retell, sinks};
+use super::{approvals, retell, sinks, speaking};
 use crate::approvals::Approvals;
 use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
 use crate::engine::texts;
@@ -28,6 +28,7 @@ use crate::redact::Redactor;
 use crate::stream::diagnostics;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::{Inherited, Output};
+use crate::sys::inputs::Input;
 use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::mcp::{PlaneOptions, Reach, ServerRequest, connect};
 use crate::tools::{Discovery, ToolPlane};
@@ -91,12 +92,14 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
     let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
+    let control = configuration.speaking.control.as_ref();
+    let control = control.map(|stated| inherited.input(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CliError::system("a runtime", &error))?;
-    let opened = Opened { clock, redactor, store, approvals, events };
+    let opened = Opened { clock, redactor, store, approvals, events, control };
     let exit = runtime.block_on(mission(configuration, stretch, environment, opened));
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
@@ -193,6 +196,7 @@ struct Opened {
     store: RunStore,
     approvals: Approvals,
     events: Option<Output>,
+    control: Option<Input>,
 }
 
 async fn mission(
@@ -201,7 +205,7 @@ async fn mission(
     environment: &Environment,
     opened: Opened,
 ) -> Result<Done, CliError> {
-    let Opened { clock, redactor, store, approvals, events } = opened;
+    let Opened { clock, redactor, store, approvals, events, control } = opened;
     let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
@@ -223,7 +227,7 @@ async fn mission(
     let opening = || {
         let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
         let leg = model.as_ref().map(|model| model.leg());
-        let mut sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+        let mut sinks = sinks::sinks(events, configuration.speaking.ends_with_reader, gone, &clock, &redactor, environment)?;
         sinks.push(witness);
         let (beginning, leg, log) = match stretch {
             Stretch::First { run_id } => {
@@ -271,6 +275,8 @@ async fn mission(
         }
     };
     let folder = log.folder().map(Path::to_owned);
+    // From here on somebody listens: what was written before waits in the channel.
+    let outside = speaking::outside(control, &configuration.speaking, &redactor);
     let closer = Closer::start(&store, log.run_id(), &redactor, begins);
     let run_id = log.run_id().to_owned();
     let parts = Parts {
@@ -291,12 +297,13 @@ async fn mission(
             redactor: Arc::clone(&redactor),
             clock,
         },
+        outside,
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     if let Some(closer) = closer {
         closer.end();
     }
-    Ok(Done { exit: exit_of(&ended, &redactor), folder })
+    Ok(Done { exit: exit_of(&ended, configuration.speaking.tells_outcome, &redactor), folder })
 }
 
 /// A server that is needed did not come up: the run ends before anything is offered.
@@ -355,6 +362,7 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
         recorded,
+        control: configuration.speaking.control.is_some(),
         ..Spec::default()
     }
 }
@@ -391,7 +399,7 @@ fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
 }
 
 /// What the process says on stderr, and how it ends.
-fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
+fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
     for (sink, left) in &ended.given_up {
         diagnostics::say(redactor, &format!("The reader of {sink} took nothing any more; {left} records were not given to it."));
     }
@@ -405,6 +413,7 @@ fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
     }
     match (ended.signal, failure) {
         (Some(signal), _) => Exit::Signal(signal),
+        (None, _) if tells_outcome && ended.internal.is_none() => Exit::Code(speaking::status_of(ended)),
         (None, Some(_)) => Exit::Code(exit::FAILED),
         (None, None) => Exit::Code(exit::FINE),
     }

@@ -24,6 +24,8 @@ pub enum Effect {
     },
     /// Give up the ask in flight; its `reply` follows at once.
     AbortAsk,
+    /// Give up the ask in flight; its `reply` follows at once, and the run goes on.
+    CutAsk,
     /// Journal the intent, wait until it is durable, make the call; a `result` follows.
     Dispatch {
         /// The line.
@@ -47,6 +49,8 @@ pub enum Effect {
         /// How long.
         milliseconds: u64,
     },
+    /// Wait for no decision any more.
+    LeaveGate,
     /// Spend an approval that was given before the run: a `decision` follows at once.
     Claim {
         /// The approval.

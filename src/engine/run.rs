@@ -1,6 +1,7 @@
 //! A run: state as a fold over the inputs. Every decision is made here and in the two files below, from inputs alone.
 
 mod calls;
+mod control;
 mod doubt;
 mod frame;
 mod gates;
@@ -19,6 +20,8 @@ use mission_contract::log::{
 };
 use mission_contract::spec::Protocol;
 
+use self::control::Said;
+pub use self::control::{Disposition, Standing, Verdict};
 use self::doubt::Doubts;
 use self::frame::Frame;
 pub use self::gates::GATE_TIMER;
@@ -87,6 +90,8 @@ pub struct Run {
     doubts: Doubts,
     /// What people are asked.
     gates: Gates,
+    /// What was said from outside and not acted upon yet.
+    said: Said,
     /// For the first step of a later stretch.
     resumed: Option<Resumed>,
     ms: u64,
@@ -117,6 +122,7 @@ impl Default for Run {
             stop: None,
             doubts: Doubts::default(),
             gates: Gates::default(),
+            said: Said::default(),
             resumed: None,
             ms: 0,
             seq: 0,
@@ -151,8 +157,8 @@ impl Run {
             (Entry::Catalogue(catalogue), Phase::Asking { .. } | Phase::Calling { .. }) => self.waiting.push(catalogue.clone()),
             (Entry::Reply(reply), Phase::Asking { ordinal }) if *ordinal == reply.of => self.replied(reply),
             (Entry::Result(result), Phase::Calling { ordinal, .. }) if *ordinal == result.of => self.returned(result),
-            (Entry::Control(control), phase) if control.word == "cancel" && !matches!(phase, Phase::Fresh) => {
-                self.cancel(control.signal.clone())
+            (Entry::Control(word), phase) if control::is_known(&word.word) && !matches!(phase, Phase::Fresh) => {
+                self.controlled(word)
             }
             (Entry::Observed(observed), phase) if phase.is_unannounced() => self.early.push(observed.clone()),
             (Entry::Observed(_), Phase::Ended { .. }) => {}
@@ -232,6 +238,7 @@ impl Run {
             limits: Some(spec.limits.clone()),
             skill: spec.skill.clone(),
             servers,
+            control: spec.control.then_some(true),
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
@@ -296,10 +303,11 @@ impl Run {
             return self.finish(Outcome::BudgetExhausted, Some(budget), None, None);
         }
         let changed = self.take_up_changes();
+        let injected = self.hear();
         self.index = self.asks;
         let catalogue = changed.then(|| self.offer.catalogue());
         let resumed = self.resumed.take();
-        self.emit(Event::StepStarted(StepStarted { index: self.index, resumed, catalogue, ..StepStarted::default() }));
+        self.emit(Event::StepStarted(StepStarted { index: self.index, resumed, catalogue, injected, ..StepStarted::default() }));
         self.asks = self.asks.saturating_add(1);
         let added = self.conversation.ask(&self.frame.header);
         let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };
@@ -423,6 +431,8 @@ fn seconds(ms: u64) -> f64 {
 
 #[cfg(test)]
 mod any_input_tests;
+#[cfg(test)]
+mod control_tests;
 #[cfg(test)]
 mod endings_tests;
 #[cfg(test)]

@@ -146,6 +146,8 @@ impl Story {
                 said
             }
             Effect::AbortAsk => "abort the ask".to_owned(),
+            Effect::CutAsk => "cut the ask".to_owned(),
+            Effect::LeaveGate => "leave the gate".to_owned(),
             Effect::Dispatch { intent, dispatch } => {
                 let arguments = Value::from(dispatch.arguments);
                 let said = format!("dispatch {} {}.{} {arguments}", dispatch.ordinal, dispatch.server, dispatch.name);

@@ -119,6 +119,16 @@ pub fn stopped_before_call(tool: &str, why: &str) -> String {
     format!("`{}` was proposed and not called: {why}.", quote(tool))
 }
 
+/// Why the calls of a step are skipped.
+pub const STEP_CANCELLED: &str = "the operator cancelled this step";
+
+/// Why the calls that are left of a step are skipped.
+pub const STEERED: &str = "the operator has something to say first";
+
+/// A step that was to be skipped had nothing left to skip.
+pub const STEP_CANCELLED_LATE: &str =
+    "The operator wanted to cancel the step before this one. It was too late: nothing of it was left to skip.";
+
 /// Heading of a result that came back well.
 pub fn result_heading(tool: &str, handle: &str) -> String {
     format!("Result of {tool}, ok ({handle}):")

@@ -300,7 +300,7 @@ impl<'r> Player<'r> {
                     let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
                     self.waiting = Waiting::Result { ordinal, call, nth, is_cancelled: false };
                 }
-                Effect::AbortAsk => {
+                Effect::AbortAsk | Effect::CutAsk => {
                     if let Waiting::Reply { is_aborted, .. } = &mut self.waiting {
                         *is_aborted = true;
                     }
@@ -311,7 +311,7 @@ impl<'r> Player<'r> {
                     }
                 }
                 // Nobody is asked again: what was said is in the recording.
-                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
+                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::LeaveGate | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {
                     self.waiting = Waiting::Nothing;

@@ -63,6 +63,8 @@ fn recording(inputs: Vec<In>) -> Recording {
                 Effect::Ask { ask, .. } => lines.push(Entry::Ask(*ask)),
                 Effect::Dispatch { intent, .. } => lines.push(Entry::Intent(*intent)),
                 Effect::AbortAsk
+                | Effect::CutAsk
+                | Effect::LeaveGate
                 | Effect::CancelCall
                 | Effect::OpenGate(_)
                 | Effect::AwaitDecision { .. }

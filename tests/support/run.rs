@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{PipeReader, Read, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -50,6 +50,19 @@ pub struct Mission {
     pipe_bytes: Option<i32>,
     inherits: Vec<fn()>,
     shell: Option<String>,
+    control: Control,
+}
+
+/// Where the process takes words from.
+#[derive(Debug, Default)]
+enum Control {
+    /// From nowhere.
+    #[default]
+    None,
+    /// From a pipe on descriptor 4 that we write to.
+    Pipe,
+    /// From this, on its descriptor 4; nobody writes to it any more.
+    Given(OwnedFd),
 }
 
 impl Mission {
@@ -138,6 +151,18 @@ impl Mission {
         self
     }
 
+    /// Takes words from us: a pipe on its descriptor 4, and `--control fd:4`.
+    pub fn control(mut self) -> Self {
+        self.control = Control::Pipe;
+        self.args(["--control", "fd:4"])
+    }
+
+    /// Finds this on its descriptor 4.
+    pub fn descriptor_4(mut self, given: impl Into<OwnedFd>) -> Self {
+        self.control = Control::Given(given.into());
+        self
+    }
+
     /// Started by a shell with this script; the program and its words are `$0` and `$@`.
     pub fn by_shell(mut self, script: &str) -> Self {
         self.shell = Some(script.to_owned());
@@ -187,7 +212,7 @@ impl Mission {
     }
 
     /// Starts it.
-    pub fn spawn(self) -> Live {
+    pub fn spawn(mut self) -> Live {
         let (directory, fresh) = self.place();
         let mut words = self.command_line();
         if let Some(script) = &self.shell {
@@ -196,10 +221,19 @@ impl Mission {
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
-        hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd), 3);
+        let (control, words) = match std::mem::take(&mut self.control) {
+            Control::None => (None, None),
+            Control::Given(given) => (None, Some(given)),
+            Control::Pipe => {
+                let (reading, writing) = std::io::pipe().unwrap();
+                (Some(writing), Some(reading.into()))
+            }
+        };
+        hand_over(&mut command, words.as_ref().map(AsRawFd::as_raw_fd), 4);
         leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
-        drop((command, given));
+        drop((command, given, words));
         let pid = Pid::from_raw(child.id().cast_signed());
         let (ended, end) = channel();
         std::thread::spawn(move || {
@@ -214,6 +248,7 @@ impl Mission {
             pid,
             end,
             ended: false,
+            control,
             directory,
             fresh,
         }
@@ -252,15 +287,15 @@ fn reserve() {
     });
 }
 
-/// Puts a descriptor of ours on number 3 of the process that is to be started.
+/// Puts a descriptor of ours on a number of the process that is to be started.
 #[allow(unsafe_code)]
-fn hand_over(command: &mut Command, given: Option<RawFd>) {
+fn hand_over(command: &mut Command, given: Option<RawFd>, number: RawFd) {
     reserve();
     let Some(given) = given else { return };
-    assert_ne!(given, 3, "number 3 is reserved");
+    assert!(given > 4, "the numbers are reserved");
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
     unsafe {
-        command.pre_exec(move || if libc::dup2(given, 3) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
+        command.pre_exec(move || if libc::dup2(given, number) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
     }
 }
 
@@ -290,6 +325,7 @@ pub struct Live {
     end: Receiver<()>,
     ended: bool,
     feed: Option<Feed>,
+    control: Option<PipeWriter>,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
     directory: PathBuf,
@@ -305,6 +341,26 @@ impl Live {
     /// Waits for the first record with this name.
     pub fn wait_for_event(&self, name: &str) -> Value {
         self.wait_for(name, |record| record["event"] == name)
+    }
+
+    /// Says a line to it.
+    pub fn say(&mut self, line: &Value) {
+        self.say_raw(&format!("{line}\n"));
+    }
+
+    /// Says exactly this to it.
+    pub fn say_raw(&mut self, text: &str) {
+        self.control.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Says nothing any more.
+    pub fn hang_up(&mut self) {
+        drop(self.control.take());
+    }
+
+    /// The folder it runs in.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Its process id.

@@ -173,13 +173,16 @@ pub const FLAGS: &[Flag] = &[
     taking("--grace", "SECONDS", "10", Landed, "How long what is in flight may resist when the run ends.").ours(),
     // the streams
     taking("--events", "-|fd:N|PATH", "(none)", Landed, "Where the records go.").env("MISSION_EVENTS"),
-    taking("--control", "-|fd:N|PATH", "(none)", Later, "Where words from outside come from.").env("MISSION_CONTROL"),
-    switch("--control-acks", Later, "Every line of the control channel is answered.").ours(),
-    taking("--tick", "SECONDS", "(none)", Later, "A sign of life at least that often.").ours(),
+    taking("--control", "-|fd:N|PATH", "(none)", Landed, "Where words from outside come from.").env("MISSION_CONTROL"),
+    switch("--control-acks", Landed, "Every line of the control channel is answered.").ours(),
+    taking("--tick", "SECONDS", "(none)", Landed, "A sign of life at least that often.").ours(),
+    taking("--on-reader-gone", "WORD", "continue", Landed, "Whether a run goes on when nobody reads its stream any more.")
+        .words(&["continue", "stop"], &[])
+        .ours(),
     switch("--redact-evidence", Later, "Redact also what is verbatim otherwise.").ours(),
     taking("--log", "FILE", "(none)", Later, "Diagnostics in detail.").ours(),
-    taking("--exit-codes", "WORD", "(one for every outcome)", Later, "The exit status tells the outcome.")
-        .words(&[], &["outcome"])
+    taking("--exit-codes", "WORD", "(one for every outcome)", Landed, "The exit status tells the outcome.")
+        .words(&["outcome"], &[])
         .ours(),
     // governance
     taking("--gate-tool", "NAME", "(none)", Landed, "This tool needs a person's approval.").repeatable(),
@@ -187,7 +190,7 @@ pub const FLAGS: &[Flag] = &[
         .words(&["destructive", "open-world", "all-writes"], &[])
         .repeatable()
         .ours(),
-    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; one that nobody stated waits for nobody.")
+    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; where nobody states it, only one with --control waits.")
         .env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Landed, "Whether waiting at a gate counts as time.").words(&["free"], &[]).ours(),
     taking("--gate-expires", "SECONDS", "(never)", Landed, "How long an approval can be decided and spent.").ours(),
@@ -269,7 +272,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
-    variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
+    variable("MISSION_CONTROL", Landed, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Landed, "300", "`--gate-wait`."),
     variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")

@@ -16,8 +16,8 @@ pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
 pub use events::{CONTROL_WORDS, EVENTS, REPLAY_REPORT};
 pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
-    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE,
-    LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile,
+    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, CONTROL_DISPOSITIONS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE,
+    LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_VERDICTS, TICK_STATES, VOLATILE_KEYS, drop_volatile,
     exit,
 };
 
@@ -174,6 +174,10 @@ pub struct Vocabulary {
     pub notice_codes: &'static [Term],
     /// The words of the control channel.
     pub control_words: &'static [Shape],
+    /// What became of a line of it.
+    pub control_dispositions: &'static [Term],
+    /// What a run is doing in silence.
+    pub tick_states: &'static [Term],
     /// Exit statuses.
     pub exit_codes: &'static [ExitCode],
     /// What a driver may rely on about a run's end, by the names that the harness before gave it.
@@ -223,6 +227,8 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     review_verdicts: REVIEW_VERDICTS,
     notice_codes: NOTICE_CODES,
     control_words: CONTROL_WORDS,
+    control_dispositions: CONTROL_DISPOSITIONS,
+    tick_states: TICK_STATES,
     exit_codes: EXIT_CODES,
     exit_clauses: EXIT_CLAUSES,
     verbs: VERBS,

@@ -28,6 +28,9 @@ impl Run {
         if let Some(signal) = self.stop.clone() {
             return self.drop_calls(signal);
         }
+        if self.skips() {
+            return;
+        }
         while let Some(proposed) = self.turn.queue.pop_front() {
             match self.prepare(&proposed) {
                 Ok(Prepared { tool, arguments, canonical }) if tool == RESULT_TOOL => {

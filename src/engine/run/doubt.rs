@@ -47,6 +47,11 @@ impl Run {
         self.doubts.0.insert(call.intent.digest.clone(), Doubt::Open { approval_id, key: call.intent.key.clone() });
     }
 
+    /// A call in doubt that nobody says anything about.
+    pub(super) fn still_in_doubt(&mut self, call: &Pending, approval_id: String) {
+        self.doubts.0.insert(call.intent.digest.clone(), Doubt::Open { approval_id, key: call.intent.key.clone() });
+    }
+
     /// A call that is proposed: itself, or nothing when the same one is in doubt.
     pub(super) fn doubted(&mut self, mut call: Pending) -> Option<Pending> {
         match self.doubts.0.get(&call.intent.digest) {

@@ -119,7 +119,7 @@ impl Run {
         self.finish(Outcome::AwaitingApproval, None, None, None);
     }
 
-    fn waited(&mut self) {
+    pub(super) fn waited(&mut self) {
         if let Some(since) = self.gates.since.take() {
             self.gates.waited = self.gates.waited.saturating_add(self.ms.saturating_sub(since));
         }

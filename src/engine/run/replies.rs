@@ -12,6 +12,9 @@ use crate::engine::words;
 impl Run {
     pub(super) fn replied(&mut self, reply: &Reply) {
         self.ledger.add(reply.usage.as_ref());
+        if self.is_steered_away(reply) {
+            return;
+        }
         match reply.end {
             ReplyEnd::Whole => {}
             // Whatever came of the question: the run was being ended.

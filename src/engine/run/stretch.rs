@@ -50,6 +50,7 @@ impl Run {
             self.open.spec.gate_wait_ms = (wait > 0).then_some(wait);
         }
         self.stop = None;
+        self.said.taken_over();
         self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.asks });
         let at = match at {
             Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => self.gated(ordinal, *call),
