@@ -46,6 +46,19 @@ limits! {
     FRAGMENT_CHARACTERS = 64, "characters", "a fragment of an answer that has no newline: the published bound";
     CONTROL_WAITING = 64, "texts", "said to a run that wait for the model to be asked: past it they are dropped";
     CONTROL_WAITING_BYTES = MIB, "bytes", "of those texts in all: they all stand in one request";
+    MISSION_SECONDS_MOST = 31_536_000, "seconds", "a run may be given: a year";
+    MONEY_MOST = 1_000_000_000, "units", "of a currency that a limit or a price may be";
+    BYTES_A_TOKEN = 3, "bytes", "of text that count as one token where a model does not say what it used: rather too many tokens than too few";
+    TOKENS_PRICED = 1_000_000, "tokens", "that a price of ours is for";
+    REVIEWS = 3, "reviews", "of a run's progress: past them a pattern that shows none ends it";
+    REVIEW_REFUNDS = 2, "reviews", "that are given back because reading on without news may be right";
+    REVIEW_ACTS = 20, "calls", "the last ones that a reviewer is shown";
+    REVIEW_NOTE_CHARACTERS = 160, "characters", "of each of their results; ten times as many of what the reviewer writes";
+    SIGNAL_REPEATS = 3, "times", "that one call with one result makes no progress, within twice as many calls";
+    SIGNAL_REJECTED = 3, "steps", "in a row without a reply that can be used make no progress";
+    SIGNAL_OSCILLATION = 4, "calls", "that two calls take turns over make no progress";
+    SIGNAL_STALE = 4, "steps", "in a row without a new call or a new result make no progress";
+    SIGNAL_SAME_REPLY = 3, "times", "that nothing can be read from the same reply, before a shape is demanded";
     DECISION_CANDIDATES = 64, "places", "places in a reply's prose where an object is looked for";
 
     // ----------------------------------------------------------------- driver

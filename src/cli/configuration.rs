@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use mission_contract::spec::{Limits, Protocol, Sampling};
+use mission_contract::spec::{Limits, Pricing, Protocol, Sampling, Supervision};
 
 use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
-use super::files;
 use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
 use super::speaking::{self, Speaking};
+use super::{ceilings, files, prices};
 use crate::limits;
 use crate::model::settings::{self, ModelChoice, ModelPlan};
 use crate::skill::Manifest;
@@ -38,6 +38,10 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Servers whose word about their tools counts.
     pub trusted: Vec<String>,
+    /// What the model costs, where that is known.
+    pub pricing: Option<Pricing>,
+    /// What watches over the progress.
+    pub supervisor: Supervision,
     /// Which calls need a person.
     pub gates: GatePlan,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
@@ -67,21 +71,24 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let sampling = sampling(&flags.model)?;
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = gates::resolve(&flags.gates, speaking.control.is_some(), environment)?;
-    let limits = limits(&flags.limits)?;
     let grace = grace(&flags.limits)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
-    files::check_configuration(Path::new(""), environment)?;
+    let prices = prices::read(Path::new(""), environment)?;
     let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
     let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
+    let model = model(&flags.model, environment)?;
+    let pricing = prices.of(model.provider, model.model.as_deref());
     Ok(RunConfiguration {
         objective,
         protocol,
         sampling,
-        model: Some(model(&flags.model, environment)?),
+        model: Some(model),
         stream,
-        limits,
+        limits: ceilings::resolve(&flags.limits, environment, pricing.as_ref())?,
+        pricing,
+        supervisor: ceilings::supervisor(&flags.limits)?,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         gates,
@@ -178,20 +185,6 @@ pub(super) fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
         top_p: number("--top-p", &flags.top_p)?,
         seed: seed.transpose()?,
     })
-}
-
-pub(super) fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
-    let steps = Stated::flag("--mission-steps", flags.mission_steps.as_deref());
-    let steps = steps.map(|stated| {
-        stated
-            .value
-            .trim()
-            .parse::<i64>()
-            .map_err(|_| stated.refuse("that is no whole number; give one like 20, or 0 for no ceiling"))
-    });
-    // Zero and less are no ceiling.
-    let steps = steps.transpose()?.and_then(|steps| u64::try_from(steps).ok()).filter(|steps| *steps > 0);
-    Ok(Limits { steps, ..Limits::default() })
 }
 
 /// The servers that are believed: each of them is one of the run's.

@@ -3,8 +3,9 @@
 
 mod approvals;
 pub mod arguments;
+pub mod ceilings;
 pub mod configuration;
-pub mod contract_verbs;
+mod contract_verbs;
 mod demo;
 pub mod environment;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod gates;
 mod junit;
 pub mod objective;
 mod orphans;
+pub mod prices;
 mod recordings;
 mod replay;
 mod replay_verb;

@@ -12,14 +12,14 @@ use super::arguments::{GateFlags, ModelFlags, RunArguments, RunFlags};
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
-use super::files;
 use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
 use super::speaking;
+use super::{ceilings, files};
 use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
 use crate::driver::{Known, Taken, decision};
 use crate::engine::fold::{Fold, Folded};
-use crate::engine::run::{CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
 use crate::redact::Redactor;
 use crate::skill::same_tool;
@@ -153,12 +153,12 @@ pub(super) fn resolve(
     }
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
-    let mut limits = spec.limits.clone();
-    if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
-        // What is stated is that much further.
-        let further = configuration::limits(&flags.limits)?.steps;
-        limits.steps = further.map(|further| further.saturating_add(held.folded.run.steps_begun()));
-        changed.insert(CHANGED_STEPS.to_owned(), json!(limits.steps.unwrap_or(0)));
+    let limits = ceilings::further(&flags.limits, environment, &held.folded.run, &mut changed)?;
+    if let Some(stated) = Stated::flag("--supervisor", flags.limits.supervisor.as_deref()) {
+        let given = ceilings::supervisor(&flags.limits)?;
+        if given != spec.supervisor {
+            return Err(differs("--supervisor", &stated.value, &format!("{:?}", spec.supervisor).to_lowercase()));
+        }
     }
     let mut variables = environment.clone();
     if let Some(base) = &spec.base_url {
@@ -193,6 +193,8 @@ pub(super) fn resolve(
         model,
         stream: spec.stream,
         limits,
+        pricing: spec.pricing.clone(),
+        supervisor: spec.supervisor,
         skill: None,
         trusted: spec.trusted.clone(),
         gates,

@@ -355,6 +355,8 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
+        pricing: configuration.pricing.clone(),
+        supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
         allowed_tools,
         trusted: configuration.trusted.clone(),

@@ -53,7 +53,8 @@ pub fn resolve(flags: &StreamFlags, environment: &Environment) -> Result<Speakin
         Some((_, stated)) => return Err(stated.refuse("that is no such word; say outcome, or leave it out")),
     };
     if flags.control_acks && control.is_none() {
-        let sentence = "--control-acks answers the lines of the control channel, and there is none; give --control, or leave it out";
+        let sentence =
+            "--control-acks answers the lines of the control channel, and there is none; give --control, or leave it out";
         return Err(CliError::Refused(sentence.to_owned()));
     }
     Ok(Speaking { control, acks: flags.control_acks, tick, ends_with_reader, tells_outcome })

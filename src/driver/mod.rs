@@ -19,7 +19,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, Notice};
 use mission_contract::log::{
-    CallEnd, CallResult, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
+    CallEnd, CallResult, Control, ControlSource, Decision, Entry, Observed, Purpose, Reply, ReplyEnd, Timer,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -36,14 +36,14 @@ use crate::sys::signals::{Again, EndSignal, EndSignals, came};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 use closing::{Watchers, close};
 pub use desk::{Desk, decision};
-pub use hearing::Outside;
-use hearing::{Hearing, cancel, silence};
 use desk::{Heard, Listening};
 use fragments::Fragments;
+pub use hearing::Outside;
+use hearing::{Hearing, cancel, silence};
 pub use listing::Known;
 pub use opening::{Beginning, Opening, Parts, Taken};
 use waiting::{
-    Asking, Calling, Underway, Woke, asked, call, called, decided, listed, nobody, received, received_unbounded, underway,
+    Asking, Calling, Underway, Woke, asked, at, call, called, decided, listed, nobody, received, received_unbounded, underway,
 };
 
 /// How a run ended, for the exit code.
@@ -96,6 +96,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         gate: None,
         has_waited: false,
         gate_until: None,
+        timer: None,
         claimed: None,
         signal: None,
         asking: None,
@@ -163,6 +164,8 @@ struct Driver {
     /// The next call waited for a person.
     has_waited: bool,
     gate_until: Option<Instant>,
+    /// A timer of the engine's, and when it is over.
+    timer: Option<(&'static str, Instant)>,
     /// What came of a claim.
     claimed: Option<Decision>,
     signal: Option<EndSignal>,
@@ -219,6 +222,11 @@ impl Driver {
                 Woke::Heard(heard) => self.heard(heard)?,
                 Woke::Written(control, result) => self.written(control, result)?,
                 Woke::Silence => self.tick(),
+                Woke::Timer => {
+                    if let Some((name, _)) = self.timer.take() {
+                        self.input(Entry::Timer(Timer { name: name.to_owned() }))?;
+                    }
+                }
                 // What still resists is given up.
                 Woke::Again => {
                     self.is_hurried = true;
@@ -236,6 +244,7 @@ impl Driver {
         let (failed, room) = (self.log.failed(), self.log.room());
         let (is_signalled, is_ending) = (self.signal.is_some(), self.end_by.is_some());
         let end_by = self.end_by;
+        let timer = self.timer.map(|(_, at)| at);
         if let Some(decision) = self.claimed.take() {
             return Woke::Decision(Heard::Decision(decision));
         }
@@ -267,6 +276,7 @@ impl Driver {
             failure = failed => Woke::Journal(failure),
             signal = self.signals.first(), if !is_signalled => Woke::Signal(signal),
             () = came(&self.again), if !self.is_hurried => Woke::Again,
+            () = at(timer), if timer.is_some() => Woke::Timer,
             woke = anything => woke,
             // Where nothing else is taken.
             woke = cancel(channel), if !is_ending => woke,
@@ -297,7 +307,7 @@ impl Driver {
                 self.log.append(ms, Entry::Ask(*ask));
                 let (sender, deltas) = mpsc::channel(usize::try_from(DELTA_QUEUE).unwrap_or(usize::MAX));
                 let cancel = CancellationToken::new();
-                let ordinal = request.ordinal;
+                let (ordinal, request_purpose) = (request.ordinal, request.purpose);
                 let native = !request.functions.is_empty();
                 let (model, token) = (self.model.clone(), cancel.clone());
                 let reply = async move {
@@ -307,7 +317,8 @@ impl Driver {
                     }
                 };
                 let reply = reply.boxed();
-                let fragments = Fragments::new(native, index, self.redactor.stream());
+                let is_shown = request_purpose == Purpose::Step;
+                let fragments = Fragments::new(native, index, self.redactor.stream()).shown_if(is_shown);
                 // At the boundary of a step, while the model works: what servers do not tell is found out.
                 if ordinal > 1 {
                     self.begin_listing(self.tools.list_unheard());
@@ -327,6 +338,10 @@ impl Driver {
                 }
             }
             Effect::LeaveGate => self.leave_gate(),
+            Effect::Arm { name, at } => {
+                let wait = at.map(|at| Duration::from_millis(at.saturating_sub(self.clock.monotonic_ms())));
+                self.timer = wait.and_then(|wait| Instant::now().checked_add(wait)).map(|at| (name, at));
+            }
             Effect::Dispatch { intent, dispatch } => {
                 self.log.append(ms, Entry::Intent(*intent));
                 let cancel = CancellationToken::new();

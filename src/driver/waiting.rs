@@ -78,6 +78,8 @@ pub(super) enum Woke {
     Written(Control, Result<(), String>),
     /// Nothing was said for as long as nothing may be said.
     Silence,
+    /// A timer of the engine is over.
+    Timer,
     /// Whoever asked the run to end asks again.
     Again,
 }

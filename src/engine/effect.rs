@@ -49,6 +49,13 @@ pub enum Effect {
         /// How long.
         milliseconds: u64,
     },
+    /// Tell when the run's work time comes to so many milliseconds: a `timer` of this name follows. Nothing is told where there is none.
+    Arm {
+        /// The timer.
+        name: &'static str,
+        /// When.
+        at: Option<u64>,
+    },
     /// Wait for no decision any more.
     LeaveGate,
     /// Spend an approval that was given before the run: a `decision` follows at once.

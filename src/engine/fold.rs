@@ -62,7 +62,7 @@ impl Fold {
                         Effect::Emit { .. } | Effect::Ask { .. } | Effect::Dispatch { .. } => self.due.push_back(effect),
                         Effect::Finish(ending) => self.ending = Some(ending),
                         Effect::AbortAsk | Effect::CutAsk | Effect::CancelCall | Effect::ListAgain | Effect::LeaveGate => {}
-                        Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
+                        Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } | Effect::Arm { .. } => {}
                     }
                 }
                 if self.run.outcome().is_none() {

@@ -311,7 +311,11 @@ impl<'r> Player<'r> {
                     }
                 }
                 // Nobody is asked again: what was said is in the recording.
-                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::LeaveGate | Effect::Claim { .. } => {}
+                Effect::Arm { .. }
+                | Effect::OpenGate(_)
+                | Effect::AwaitDecision { .. }
+                | Effect::LeaveGate
+                | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {
                     self.waiting = Waiting::Nothing;

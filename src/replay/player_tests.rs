@@ -64,6 +64,7 @@ fn recording(inputs: Vec<In>) -> Recording {
                 Effect::Dispatch { intent, .. } => lines.push(Entry::Intent(*intent)),
                 Effect::AbortAsk
                 | Effect::CutAsk
+                | Effect::Arm { .. }
                 | Effect::LeaveGate
                 | Effect::CancelCall
                 | Effect::OpenGate(_)

@@ -61,6 +61,9 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         | Effect::OpenGate(_)
         | Effect::AwaitDecision { .. }
         | Effect::Claim { .. }
+        | Effect::CutAsk
+        | Effect::LeaveGate
+        | Effect::Arm { .. }
         | Effect::ListAgain
         | Effect::Finish(_) => None,
     };

@@ -168,8 +168,13 @@ pub const FLAGS: &[Flag] = &[
     taking("--skill", "DIR|FILE", "(none)", Landed, "The manifest that closes the set of tools.").env("MISSION_SKILL"),
     // the limits
     taking("--mission-steps", "INTEGER", "0", Landed, "Ceiling on model turns; 0 is none."),
-    taking("--mission-seconds", "SECONDS", "(none)", Later, "Ceiling on time.").env("MISSION_SECONDS"),
-    taking("--max-cost", "AMOUNT", "(none)", Later, "Ceiling on money.").ours(),
+    taking("--mission-seconds", "SECONDS", "(none)", Landed, "Ceiling on time.").env("MISSION_SECONDS"),
+    taking("--max-tokens-total", "INTEGER", "0", Landed, "Ceiling on tokens, of requests and replies; 0 is none.").ours(),
+    taking("--max-bytes", "INTEGER", "0", Landed, "Ceiling on bytes of tool results; 0 is none.").ours(),
+    taking("--max-cost", "AMOUNT", "(none)", Landed, "Ceiling on money, in the currency of the model's price.").ours(),
+    taking("--supervisor", "WORD", "on", Landed, "What is done about a run that makes no progress.")
+        .words(&["off", "warn", "on"], &[])
+        .ours(),
     taking("--grace", "SECONDS", "10", Landed, "How long what is in flight may resist when the run ends.").ours(),
     // the streams
     taking("--events", "-|fd:N|PATH", "(none)", Landed, "Where the records go.").env("MISSION_EVENTS"),
@@ -190,8 +195,14 @@ pub const FLAGS: &[Flag] = &[
         .words(&["destructive", "open-world", "all-writes"], &[])
         .repeatable()
         .ours(),
-    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; where nobody states it, only one with --control waits.")
-        .env("MISSION_GATE_WAIT"),
+    taking(
+        "--gate-wait",
+        "SECONDS",
+        "300",
+        Landed,
+        "How long a run waits at a gate; where nobody states it, only one with --control waits.",
+    )
+    .env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Landed, "Whether waiting at a gate counts as time.").words(&["free"], &[]).ours(),
     taking("--gate-expires", "SECONDS", "(never)", Landed, "How long an approval can be decided and spent.").ours(),
     taking("--approval", "ID", "(none)", Landed, "An approved call that this run may make.").env("MISSION_APPROVAL"),
@@ -267,7 +278,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
     variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
-    variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
+    variable("MISSION_SECONDS", Landed, "(unset)", "`--mission-seconds`; what is not above 0 is none."),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),

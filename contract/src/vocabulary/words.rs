@@ -128,6 +128,7 @@ pub const NOTICE_CODES: &[Term] = &[
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
     term("task_refused", "A tool server began a task that was not asked for; it is not followed."),
+    term("no_progress", "Under `--supervisor warn`: a pattern that shows no progress."),
     term("usage_missing", "A model reports no usage; limits count an estimate."),
 ];
 

@@ -87,11 +87,14 @@ impl Run {
             branch: None,
         }));
         let wait = self.open.spec.gate_wait_ms.unwrap_or(0);
+        // What is waited is the run's own time, unless it is free.
+        let wait = if self.open.spec.gate_time_free { wait } else { wait.min(self.time_left().unwrap_or(u64::MAX)) };
         if wait > 0 {
             let Intent { key, digest, .. } = call.intent.clone();
             let approval_id = approval_id.clone();
             self.effects.push(Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
             self.gates.since = Some(self.ms);
+            self.arm_free();
         }
         self.phase = Phase::Gated(Box::new(gated));
         if wait == 0 {
@@ -122,6 +125,18 @@ impl Run {
     pub(super) fn waited(&mut self) {
         if let Some(since) = self.gates.since.take() {
             self.gates.waited = self.gates.waited.saturating_add(self.ms.saturating_sub(since));
+            self.arm_free();
+        }
+    }
+
+    /// Whether the run waits for a person and its clock does not run.
+    pub(super) fn is_waiting_free(&self) -> bool {
+        self.open.spec.gate_time_free && self.gates.since.is_some()
+    }
+
+    fn arm_free(&mut self) {
+        if self.open.spec.gate_time_free {
+            self.arm_clock();
         }
     }
 
