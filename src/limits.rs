@@ -49,6 +49,7 @@ limits! {
     MISSION_SECONDS_MOST = 31_536_000, "seconds", "a run may be given: a year";
     MONEY_MOST = 1_000_000_000, "units", "of a currency that a limit or a price may be";
     BYTES_A_TOKEN = 3, "bytes", "of text that count as one token where a model does not say what it used: rather too many tokens than too few";
+    REPLY_TOKENS_STATED = 2_048, "tokens", "left of a limit, below which a reply is asked to stop in time: any model may be told so much";
     TOKENS_PRICED = 1_000_000, "tokens", "that a price of ours is for";
     REVIEWS = 3, "reviews", "of a run's progress: past them a pattern that shows none ends it";
     REVIEW_REFUNDS = 2, "reviews", "that are given back because reading on without news may be right";

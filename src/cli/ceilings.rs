@@ -12,17 +12,25 @@ use super::prices::micros;
 use crate::engine::run::{CHANGED_BYTES, CHANGED_COST, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS, Run};
 use crate::limits;
 
+/// Refuses a limit on money where the model has no price.
+///
+/// # Errors
+/// That.
+pub(super) fn check_price(flags: &LimitFlags, pricing: Option<&Pricing>) -> Result<(), CliError> {
+    match (Stated::flag("--max-cost", flags.max_cost.as_deref()), pricing) {
+        (Some(stated), None) => Err(stated.refuse(
+            "the model has no price; give it one under `pricing` in .mission/config.yaml (prompt_per_1k, completion_per_1k), or leave the limit out",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the limits.
 ///
 /// # Errors
-/// What is no number; a limit on money where the model has no price.
-pub(super) fn resolve(flags: &LimitFlags, environment: &Environment, pricing: Option<&Pricing>) -> Result<Limits, CliError> {
+/// What is no number.
+pub(super) fn resolve(flags: &LimitFlags, environment: &Environment) -> Result<Limits, CliError> {
     let cost = Stated::flag("--max-cost", flags.max_cost.as_deref());
-    if let (Some(stated), None) = (&cost, pricing) {
-        return Err(stated.refuse(
-            "the model has no price; give it one under `pricing` in .mission/config.yaml (prompt_per_1k, completion_per_1k), or leave the limit out",
-        ));
-    }
     let seconds = Stated::either("--mission-seconds", flags.mission_seconds.as_deref(), environment, "MISSION_SECONDS");
     Ok(Limits {
         steps: whole("--mission-steps", flags.mission_steps.as_deref())?,
@@ -37,18 +45,11 @@ pub(super) fn resolve(flags: &LimitFlags, environment: &Environment, pricing: Op
 ///
 /// # Errors
 /// As [`resolve`].
-pub(super) fn further(
-    flags: &LimitFlags,
-    environment: &Environment,
-    run: &Run,
-    changed: &mut BTreeMap<String, Value>,
-) -> Result<Limits, CliError> {
+pub(super) fn further(flags: &LimitFlags, run: &Run, changed: &mut BTreeMap<String, Value>) -> Result<Limits, CliError> {
     let spec = &run.open().spec;
     // A variable is for new runs.
-    let typed = LimitFlags { ..flags.clone() };
-    let none = Environment::new();
-    let environment = if typed.mission_seconds.is_some() { environment } else { &none };
-    let stated = resolve(&typed, environment, spec.pricing.as_ref())?;
+    let stated = resolve(flags, &Environment::new())?;
+    check_price(flags, spec.pricing.as_ref())?;
     let mut limits = spec.limits.clone();
     let is = |place: &'static str, value: &Option<String>| Stated::flag(place, value.as_deref()).is_some();
     let (tokens, bytes, cost) = run.spent();

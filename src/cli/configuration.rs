@@ -75,20 +75,23 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
+    let limits = ceilings::resolve(&flags.limits, environment)?;
+    let supervisor = ceilings::supervisor(&flags.limits)?;
     let prices = prices::read(Path::new(""), environment)?;
     let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
     let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
     let model = model(&flags.model, environment)?;
     let pricing = prices.of(model.provider, model.model.as_deref());
+    ceilings::check_price(&flags.limits, pricing.as_ref())?;
     Ok(RunConfiguration {
         objective,
         protocol,
         sampling,
         model: Some(model),
         stream,
-        limits: ceilings::resolve(&flags.limits, environment, pricing.as_ref())?,
+        limits,
         pricing,
-        supervisor: ceilings::supervisor(&flags.limits)?,
+        supervisor,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         gates,

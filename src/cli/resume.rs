@@ -153,7 +153,7 @@ pub(super) fn resolve(
     }
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
-    let limits = ceilings::further(&flags.limits, environment, &held.folded.run, &mut changed)?;
+    let limits = ceilings::further(&flags.limits, &held.folded.run, &mut changed)?;
     if let Some(stated) = Stated::flag("--supervisor", flags.limits.supervisor.as_deref()) {
         let given = ceilings::supervisor(&flags.limits)?;
         if given != spec.supervisor {

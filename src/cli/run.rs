@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mission_contract::LOG_FORMAT;
 use mission_contract::log::{Open, ServerCondition, ToolDefinition};
@@ -215,7 +216,7 @@ async fn mission(
             None => Ok(None),
         }
     };
-    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), model) };
+    let discover = async { tokio::join!(connect(in_time(&configuration), options), model) };
     let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
@@ -304,6 +305,16 @@ async fn mission(
         closer.end();
     }
     Ok(Done { exit: exit_of(&ended, configuration.speaking.tells_outcome, &redactor), folder })
+}
+
+/// The servers: none is waited for longer than the run may last, and a second.
+fn in_time(configuration: &RunConfiguration) -> Vec<ServerRequest> {
+    let mut requests = configuration.servers.requests.clone();
+    let most = configuration.limits.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    if let Some(most) = most {
+        requests.iter_mut().for_each(|request| request.timeout = request.timeout.min(most.max(Duration::from_secs(1))));
+    }
+    requests
 }
 
 /// A server that is needed did not come up: the run ends before anything is offered.

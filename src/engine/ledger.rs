@@ -4,7 +4,7 @@ use mission_contract::event::{BudgetSpent, Cost, Usage, UsageTotal};
 use mission_contract::spec::{Limits, Pricing};
 use serde_json::Number;
 
-use crate::limits::{BYTES_A_TOKEN, TOKENS_PRICED};
+use crate::limits::{BYTES_A_TOKEN, REPLY_TOKENS_STATED, TOKENS_PRICED};
 
 /// A running total. What replies reported and what limits count are two things: a reply that reported nothing counts all the same.
 #[derive(Debug, Default)]
@@ -87,6 +87,19 @@ impl Ledger {
             limit: number(units(limit)),
             spent: number(units(spent)),
         })
+    }
+
+    /// Tokens that the next reply may have before a limit is passed, where few are left.
+    pub fn reply_tokens(&self, limits: &Limits, pricing: Option<&Pricing>) -> Option<u64> {
+        let tokens = limits.tokens.map(|limit| limit.saturating_sub(self.tokens).saturating_sub(self.last_prompt));
+        let paid = limits.cost_micros.zip(pricing).and_then(|(limit, pricing)| {
+            let left = limit.saturating_sub(micros(pricing, self.prompt.saturating_add(self.last_prompt), self.completion));
+            let tokens =
+                u128::from(left).saturating_mul(u128::from(TOKENS_PRICED)).checked_div(u128::from(pricing.completion_micros))?;
+            u64::try_from(tokens).ok()
+        });
+        let least = tokens.into_iter().chain(paid).min()?;
+        (least < REPLY_TOKENS_STATED).then_some(least.max(1))
     }
 
     /// Reserves a call: the limit on bytes, when nothing of it is left.

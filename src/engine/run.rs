@@ -369,6 +369,7 @@ impl Run {
             constraint: frame.constraint,
             sampling: if is_review { Sampling::default() } else { self.open.spec.sampling.clone() },
             stream: self.open.spec.stream && !is_review,
+            reply_tokens: self.ledger.reply_tokens(&self.open.spec.limits, self.open.spec.pricing.as_ref()),
         }
     }
 

@@ -13,6 +13,7 @@
 mod support;
 
 mod approvals;
+mod budgets;
 mod ceilings;
 mod conformance;
 mod consumer;

@@ -17,8 +17,8 @@ pub use events::{CONTROL_WORDS, EVENTS, REPLAY_REPORT};
 pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
     APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, CONTROL_DISPOSITIONS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES,
-    GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_VERDICTS,
-    TICK_STATES, VOLATILE_KEYS, drop_volatile, exit,
+    GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_SIGNALS,
+    REVIEW_VERDICTS, TICK_STATES, VOLATILE_KEYS, drop_volatile, exit,
 };
 
 /// Who promised a name first.
@@ -168,6 +168,8 @@ pub struct Vocabulary {
     pub model_states: &'static [Term],
     /// What a row of a grounding report says.
     pub grounding_verdicts: &'static [Term],
+    /// What calls for a supervisor's review.
+    pub review_signals: &'static [Term],
     /// What a supervisor's review says.
     pub review_verdicts: &'static [Term],
     /// What a notice is about.
@@ -224,6 +226,7 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     budgets: BUDGETS,
     model_states: MODEL_STATES,
     grounding_verdicts: GROUNDING_VERDICTS,
+    review_signals: REVIEW_SIGNALS,
     review_verdicts: REVIEW_VERDICTS,
     notice_codes: NOTICE_CODES,
     control_words: CONTROL_WORDS,

@@ -55,6 +55,15 @@ pub const GROUNDING_VERDICTS: &[Term] = &[
     term("skipped", "No critic could be asked."),
 ];
 
+/// What calls for a supervisor's review.
+pub const REVIEW_SIGNALS: &[Term] = &[
+    term("repeated_call", "The same call came back with the same result three times within six calls."),
+    term("rejected_replies", "Three steps in a row had a reply that was rejected, and no call."),
+    term("oscillation", "Two calls took turns over four calls."),
+    term("no_new_evidence", "Four steps in a row brought no new call and no new result."),
+    term("failed_gate", "A step of a plan failed what it was to reach; only in staged runs."),
+];
+
 /// What a supervisor's review says.
 pub const REVIEW_VERDICTS: &[Term] = &[
     term("progressing", "The run goes on as it was."),

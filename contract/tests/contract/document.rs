@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 17] = [
+    let lists: [&[Term]; 18] = [
         all.run_fields,
         all.run_states,
         all.outcomes,
@@ -52,6 +52,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.budgets,
         all.model_states,
         all.grounding_verdicts,
+        all.review_signals,
         all.review_verdicts,
         all.notice_codes,
         all.control_dispositions,
