@@ -159,7 +159,9 @@ impl Mission {
 
     /// Finds this on its descriptor 4.
     pub fn descriptor_4(mut self, given: impl Into<OwnedFd>) -> Self {
-        self.control = Control::Given(given.into());
+        // Away from the numbers that it is to have there.
+        let above = nix::fcntl::fcntl(given.into(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(16)).unwrap();
+        self.control = Control::Given(owned(above));
         self
     }
 
@@ -273,6 +275,12 @@ impl Mission {
             }
         }
     }
+}
+
+#[allow(unsafe_code)]
+fn owned(number: RawFd) -> OwnedFd {
+    // SAFETY: it was made a moment ago, and nobody else knows of it.
+    unsafe { std::os::fd::FromRawFd::from_raw_fd(number) }
 }
 
 /// Keeps descriptors 3 and 4 of this process taken, so that no pipe of ours, and none of the standard library's, ever has that number.
@@ -511,6 +519,17 @@ impl Finished {
         for word in naming {
             assert!(self.stderr.contains(word), "stderr does not name {word:?}\n{self}");
         }
+        self
+    }
+
+    /// Checks that its only run replays, and is the same.
+    #[track_caller]
+    pub fn replays(&self) -> &Self {
+        let id = self.run_dir().file_name().unwrap().to_owned();
+        let replayed = Mission::verb(["replay", "--strict", "--json"]).arg(id).directory(&self.directory).run();
+        assert_eq!(replayed.code(), 0, "it does not replay\n{replayed}\n{self}");
+        let report: Value = serde_json::from_str(&replayed.stdout).unwrap();
+        assert_eq!(report["recordings"][0]["verdict"], "same", "{report:#}\n{self}");
         self
     }
 
