@@ -215,6 +215,7 @@ impl Mission {
 
     /// Starts it.
     pub fn spawn(mut self) -> Live {
+        reserve();
         let (directory, fresh) = self.place();
         let mut words = self.command_line();
         if let Some(script) = &self.shell {
@@ -298,7 +299,6 @@ fn reserve() {
 /// Puts a descriptor of ours on a number of the process that is to be started.
 #[allow(unsafe_code)]
 fn hand_over(command: &mut Command, given: Option<RawFd>, number: RawFd) {
-    reserve();
     let Some(given) = given else { return };
     assert!(given > 4, "the numbers are reserved");
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
