@@ -75,9 +75,11 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             (configuration, Stretch::First { run_id })
         }
         (Some(held), carry) => match (held.over(), carry) {
-            (Some(_), Carry::Either(_)) => {
-                let events = configuration::events(&arguments.flags.streams, environment);
-                return retell::retell(&held, events, environment, inherited);
+            (Some(outcome), Carry::Either(_)) => {
+                let streams = &arguments.flags.streams;
+                let told = speaking::resolve(streams, environment)?.tells_outcome.then_some(outcome);
+                let events = configuration::events(streams, environment);
+                return retell::retell(&held, told, events, environment, inherited);
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
             (None, _) => {
@@ -411,7 +413,9 @@ fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
     }
     match (ended.signal, failure) {
         (Some(signal), _) => Exit::Signal(signal),
-        (None, _) if tells_outcome && ended.internal.is_none() => Exit::Code(speaking::status_of(ended)),
+        (None, _) if tells_outcome && ended.internal.is_none() => {
+            Exit::Code(speaking::status_of(ended.ending.as_ref(), ended.cancelled))
+        }
         (None, Some(_)) => Exit::Code(exit::FAILED),
         (None, None) => Exit::Code(exit::FINE),
     }

@@ -24,9 +24,7 @@ fn each_word_is_read_with_its_fields() {
     assert_eq!(read(r#"{"control":"steer","text":"x","id":null}"#).unwrap().id, None);
     assert_eq!(read(r#"{"control":"cancel"}"#).unwrap().word, "cancel");
     assert_eq!(read(r#"{"control":"cancel_step","id":"a"}"#).unwrap().id.as_deref(), Some("a"));
-    let decision = |rest: &str| {
-        read(&format!(r#"{{"control":"gate_decision","approval_id":"ap_1","decided_by":"ana",{rest}}}"#))
-    };
+    let decision = |rest: &str| read(&format!(r#"{{"control":"gate_decision","approval_id":"ap_1","decided_by":"ana",{rest}}}"#));
     let control = decision(r#""approve":true,"note":"fine""#).unwrap();
     assert_eq!(control.approval_id.as_deref(), Some("ap_1"));
     assert_eq!((control.by.as_deref(), control.note.as_deref()), (Some("ana"), Some("fine")));

@@ -73,7 +73,9 @@ pub(super) fn read(line: &[u8]) -> Result<Control, Unusable> {
     }
     if known.is_none() {
         let word = shown(&word, limits::CONTROL_WORD_CHARACTERS);
-        return Err(refused(format!("says `{word}`, which is no word; there are inject, steer, cancel, cancel_step and gate_decision")));
+        return Err(refused(format!(
+            "says `{word}`, which is no word; there are inject, steer, cancel, cancel_step and gate_decision"
+        )));
     }
     let id = match &id {
         Ok(id) => id.clone(),

@@ -61,7 +61,9 @@ impl Reader {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let name = self.input.name.clone();
-                    return self.tell(&format!("The control channel {name} cannot be read any more ({error}); the run goes on without it."));
+                    return self.tell(&format!(
+                        "The control channel {name} cannot be read any more ({error}); the run goes on without it."
+                    ));
                 }
             }
         }
@@ -95,7 +97,9 @@ impl Reader {
                 }
             }
             Err(line::Unusable { id, word, problem, is_unknown }) => {
-                if !is_unknown || (self.unknown.len() < limits::size(limits::CONTROL_SENTENCES) && self.unknown.insert(word.clone())) {
+                if !is_unknown
+                    || (self.unknown.len() < limits::size(limits::CONTROL_SENTENCES) && self.unknown.insert(word.clone()))
+                {
                     self.tell(&format!("A line of the control channel {problem}; it is dropped."));
                 }
                 self.queue.push(Heard::Refused { id, word });

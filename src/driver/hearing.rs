@@ -132,9 +132,13 @@ impl Driver {
             let word = &control.word;
             let what = control.approval_id.as_deref().unwrap_or_default();
             self.complain(&match verdict.disposition {
-                Disposition::Refused => format!("The control channel decides about {what}, which nothing waits for; it is dropped."),
+                Disposition::Refused => {
+                    format!("The control channel decides about {what}, which nothing waits for; it is dropped.")
+                }
                 Disposition::Dropped => {
-                    format!("The control channel says `{word}`, and more is waiting for the model than it can be told; it is dropped.")
+                    format!(
+                        "The control channel says `{word}`, and more is waiting for the model than it can be told; it is dropped."
+                    )
                 }
                 _ => format!("The control channel says `{word}`, and there is nothing left that it could do."),
             });
@@ -169,11 +173,7 @@ impl Driver {
             return Ok(());
         }
         self.end_by();
-        self.input(Entry::Control(Control {
-            word: "cancel".to_owned(),
-            source: ControlSource::ReaderGone,
-            ..Control::default()
-        }))
+        self.input(Entry::Control(Control { word: "cancel".to_owned(), source: ControlSource::ReaderGone, ..Control::default() }))
     }
 
     fn acknowledge(&mut self, id: Option<String>, word: String, disposition: Disposition) {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mission_contract::digest::definition_digest;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use mission_contract::digest::definition_digest;
 use mission_contract::log::{Catalogue, Entry, ServerCondition, ServerState, ToolDefinition};
 
 use super::Driver;

@@ -18,9 +18,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, Notice};
-use mission_contract::log::{
-    CallEnd, CallResult, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
-};
+use mission_contract::log::{CallEnd, CallResult, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,10 +34,10 @@ use crate::sys::signals::{Again, EndSignal, EndSignals, came};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 use closing::{Watchers, close};
 pub use desk::{Desk, decision};
-pub use hearing::Outside;
-use hearing::{Hearing, cancel, silence};
 use desk::{Heard, Listening};
 use fragments::Fragments;
+pub use hearing::Outside;
+use hearing::{Hearing, cancel, silence};
 pub use listing::Known;
 pub use opening::{Beginning, Opening, Parts, Taken};
 use waiting::{

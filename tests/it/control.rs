@@ -41,8 +41,7 @@ fn words(finished: &Finished) -> Vec<String> {
 fn what_is_injected_reaches_the_model_with_its_next_question() {
     let server = needs!(servers::misbehaving(&[]));
     let model = Model::says([held(call("mcp.add", json!({"a": 2, "b": 3}))), answer("Five.")]);
-    let mut live =
-        Mission::objective("add").model(&model).mcp_stdio("mcp", &server).control().arg("--control-acks").spawn();
+    let mut live = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).control().arg("--control-acks").spawn();
     model.wait_for_request(1);
     assert_eq!(live.wait_for_event("mission_started")["control"], true);
     live.say(&json!({"control": "inject", "text": "In words.", "id": "a"}));
@@ -123,8 +122,7 @@ fn a_tool_that_runs_is_not_touched_by_what_is_said() {
 fn a_step_is_cancelled_before_its_call() {
     let server = needs!(servers::misbehaving(&[]));
     let model = Model::says([held(call("mcp.add", json!({"a": 2, "b": 3}))), answer("Nothing.")]);
-    let mut live =
-        Mission::objective("add").model(&model).mcp_stdio("mcp", &server).control().arg("--control-acks").spawn();
+    let mut live = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).control().arg("--control-acks").spawn();
     model.wait_for_request(1);
     live.say(&json!({"control": "cancel_step", "id": "c"}));
     assert_eq!(acked(&live, "c"), "applied");
@@ -140,9 +138,7 @@ fn a_step_is_cancelled_before_its_call() {
 fn words_that_race_with_the_end_of_a_step_leave_one_outcome() {
     let server = needs!(servers::misbehaving(&[]));
     for (round, word) in ["cancel_step", "steer", "cancel_step", "inject", "cancel", "cancel_step"].into_iter().enumerate() {
-        let turn = || {
-            Turn::Call((0..3).map(|a| ("mcp.add".to_owned(), json!({"a": a, "b": round}))).collect())
-        };
+        let turn = || Turn::Call((0..3).map(|a| ("mcp.add".to_owned(), json!({"a": a, "b": round}))).collect());
         let model = Model::says([turn(), turn(), turn(), answer("Done.")]);
         let mut live = Mission::objective("add")
             .model(&model)
@@ -206,7 +202,9 @@ fn a_line_that_cannot_be_used_is_told_and_answered_and_nothing_else() {
     model.wait_for_request(1);
     live.say_raw("the key is sk-0123456789abcdef\n[1]\n{\"control\":\"cancel\",\"control\":\"inject\"}\n");
     live.say_raw("{\"control\":\"halt\"}\n{\"control\":\"halt\"}\n{\"control\":\"inject\",\"text\":\"\",\"id\":\"b\"}\n\n");
-    live.say_raw("{\"control\":\"gate_decision\",\"approval_id\":\"ap_0\",\"approve\":true,\"decided_by\":\"ana\",\"id\":\"g\"}\n");
+    live.say_raw(
+        "{\"control\":\"gate_decision\",\"approval_id\":\"ap_0\",\"approve\":true,\"decided_by\":\"ana\",\"id\":\"g\"}\n",
+    );
     live.say_raw(&format!("{}\n", "x".repeat(3_000_000)));
     live.say_raw("{\"control\":\"inject\",\"text\":\"caf\u{e9}\",\"id\":\"last\"}");
     live.hang_up();
@@ -217,7 +215,14 @@ fn a_line_that_cannot_be_used_is_told_and_answered_and_nothing_else() {
     let acks: Vec<String> = finished
         .named("control_ack")
         .iter()
-        .map(|ack| format!("{} {} {}", ack["id"].as_str().unwrap_or("-"), ack["word"].as_str().unwrap(), ack["disposition"].as_str().unwrap()))
+        .map(|ack| {
+            format!(
+                "{} {} {}",
+                ack["id"].as_str().unwrap_or("-"),
+                ack["word"].as_str().unwrap(),
+                ack["disposition"].as_str().unwrap()
+            )
+        })
         .collect();
     assert_eq!(
         acks,
@@ -260,11 +265,7 @@ fn a_fifo_serves_one_writer_after_the_other() {
     let fifo = folder.path().join("words");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let model = Model::says([held(answer("Twelve."))]);
-    let live = Mission::objective("count")
-        .model(&model)
-        .env("MISSION_CONTROL", fifo.as_os_str())
-        .arg("--control-acks")
-        .spawn();
+    let live = Mission::objective("count").model(&model).env("MISSION_CONTROL", fifo.as_os_str()).arg("--control-acks").spawn();
     model.wait_for_request(1);
     for id in ["a", "b", "c"] {
         let mut writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
@@ -347,12 +348,7 @@ fn a_channel_that_cannot_be_read_is_refused_at_the_door() {
 fn a_silence_has_signs_of_life() {
     let server = needs!(servers::misbehaving(&[]));
     let model = Model::says([held(call("mcp.hang", json!({}))), answer("Never.")]);
-    let mut live = Mission::objective("wait")
-        .model(&model)
-        .mcp_stdio("mcp", &server)
-        .args(["--tick", "0.05"])
-        .control()
-        .spawn();
+    let mut live = Mission::objective("wait").model(&model).mcp_stdio("mcp", &server).args(["--tick", "0.05"]).control().spawn();
     let tick = |state: &'static str| {
         move |record: &Value| record["event"] == "tick" && record["state"] == state && record["since_s"].as_f64() > Some(0.04)
     };

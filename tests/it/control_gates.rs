@@ -91,7 +91,10 @@ fn a_yes_on_the_channel_makes_the_call_in_its_step_and_goes_on() {
         let decided = &log.of_kind("decision")[0];
         assert_eq!((&decided["answer"], &decided["by"]), (&json!("approve"), &json!("ana")));
         let said = &log.of_kind("control")[0];
-        assert_eq!((&said["word"], &said["approval_id"], &said["id"]), (&json!("gate_decision"), &json!(approval), &json!("yes")));
+        assert_eq!(
+            (&said["word"], &said["approval_id"], &said["id"]),
+            (&json!("gate_decision"), &json!(approval), &json!("yes"))
+        );
         assert!(finished.stderr.contains("ap_0123456789abcdef, which nothing waits for"), "{finished}");
         let shown: Value = serde_json::from_str(&place.approvals(&["show", &approval, "--json"]).stdout).unwrap();
         assert_eq!((&shown["state"], &shown["decided_by"]), (&json!("spent"), &json!("ana")));

@@ -56,7 +56,9 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         }
         Effect::Ask { ask, .. } => Some(serde_json::to_string(&ask).unwrap()),
         Effect::Dispatch { intent, .. } => Some(serde_json::to_string(&intent).unwrap()),
-        Effect::AbortAsk | Effect::CutAsk | Effect::LeaveGate
+        Effect::AbortAsk
+        | Effect::CutAsk
+        | Effect::LeaveGate
         | Effect::CancelCall
         | Effect::OpenGate(_)
         | Effect::AwaitDecision { .. }

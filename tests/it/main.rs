@@ -46,6 +46,7 @@ mod servers_http;
 mod skill;
 mod stopping;
 mod stream;
+mod surroundings;
 mod tables;
 mod verify;
 mod wild_http;

@@ -119,7 +119,8 @@ fn a_tool_that_never_answers_ignores_its_end_and_forks_holds_nothing_up() {
         let folder = tempfile::tempdir().unwrap();
         let note = folder.path().join("note.ndjson");
         let server = needs!(servers::misbehaving(&["--ignore-end", "--note", note.to_str().unwrap()]));
-        let model = Model::says([call("mcp.spawn", json!({"session": true})), call("mcp.hang", json!({})), answer("never asked")]);
+        let model =
+            Model::says([call("mcp.spawn", json!({"session": true})), call("mcp.hang", json!({})), answer("never asked")]);
         let mut live = cause.prepare(Mission::objective("wait").model(&model).mcp_stdio("mcp", &server)).spawn();
         live.wait_for("the call", |record| record["event"] == "tool_call" && record["tool"] == "mcp.hang");
         let lived = || records(&std::fs::read_to_string(&note).unwrap_or_default());
@@ -190,7 +191,9 @@ fn a_stuck_reader_has_the_grace_and_no_more() {
 
 #[test]
 fn a_second_signal_ends_it_at_once_and_the_log_is_closed() {
-    for (first, second) in [(Signal::SIGTERM, Signal::SIGTERM), (Signal::SIGINT, Signal::SIGINT), (Signal::SIGTERM, Signal::SIGINT)] {
+    for (first, second) in
+        [(Signal::SIGTERM, Signal::SIGTERM), (Signal::SIGINT, Signal::SIGINT), (Signal::SIGTERM, Signal::SIGINT)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let note = folder.path().join("note.ndjson");
         let server = needs!(servers::misbehaving(&["--ignore-end", "--note", note.to_str().unwrap()]));
@@ -230,9 +233,8 @@ fn a_second_signal_ends_it_at_once_and_the_log_is_closed() {
 fn the_exit_status_tells_the_outcome_where_it_is_to() {
     let server = needs!(servers::misbehaving(&[]));
     let add = || call("mcp.add", json!({"a": 2, "b": 3}));
-    let outcome = |model: &Model| {
-        Mission::objective("add").model(model).mcp_stdio("mcp", &server).args(["--exit-codes", "outcome"])
-    };
+    let outcome =
+        |model: &Model| Mission::objective("add").model(model).mcp_stdio("mcp", &server).args(["--exit-codes", "outcome"]);
     outcome(&Model::says([answer("Five.")])).run().exits(0).ends("answered");
     outcome(&Model::says([add()])).args(["--gate-tool", "add"]).run().exits(11).ends("awaiting_approval");
     outcome(&Model::says([add()])).steps(1).run().exits(12).ends("budget_exhausted");
@@ -241,7 +243,11 @@ fn the_exit_status_tells_the_outcome_where_it_is_to() {
     let mut live = outcome(&model).control().spawn();
     model.wait_for_request(1);
     live.say(&json!({"control": "cancel"}));
-    live.finish().exits(14).ends("incomplete");
+    let cancelled = live.finish();
+    cancelled.exits(14).ends("incomplete");
+    let id = cancelled.run_dir().file_name().unwrap().to_owned();
+    let replayed = Mission::default().arg("--replay").arg(id).args(["--exit-codes", "outcome"]).directory(&cancelled.directory);
+    replayed.run().exits(14).ends("incomplete");
     let live = outcome(&model).spawn();
     model.wait_for_request(2);
     live.signal(Signal::SIGTERM);

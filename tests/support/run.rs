@@ -366,11 +366,6 @@ impl Live {
         drop(self.control.take());
     }
 
-    /// The folder it runs in.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -190,8 +190,14 @@ pub const FLAGS: &[Flag] = &[
         .words(&["destructive", "open-world", "all-writes"], &[])
         .repeatable()
         .ours(),
-    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; where nobody states it, only one with --control waits.")
-        .env("MISSION_GATE_WAIT"),
+    taking(
+        "--gate-wait",
+        "SECONDS",
+        "300",
+        Landed,
+        "How long a run waits at a gate; where nobody states it, only one with --control waits.",
+    )
+    .env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Landed, "Whether waiting at a gate counts as time.").words(&["free"], &[]).ours(),
     taking("--gate-expires", "SECONDS", "(never)", Landed, "How long an approval can be decided and spent.").ours(),
     taking("--approval", "ID", "(none)", Landed, "An approved call that this run may make.").env("MISSION_APPROVAL"),

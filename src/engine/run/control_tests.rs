@@ -27,11 +27,11 @@ fn waiting() -> Story {
 }
 
 fn last_injected(story: &Story) -> Vec<String> {
-    let steps = story.events.iter().filter_map(|event| match event {
+    let mut steps = story.events.iter().filter_map(|event| match event {
         mission_contract::event::Event::StepStarted(step) => Some(step.injected.clone()),
         _ => None,
     });
-    steps.last().unwrap()
+    steps.next_back().unwrap()
 }
 
 #[test]
@@ -123,7 +123,10 @@ fn what_is_left_of_a_step_is_skipped_and_what_goes_on_is_not() {
     story.calls(vec![add("d"), add("e")]);
     assert_eq!(says(&mut story, &word("steer", "Enough.")).0, Queued);
     let done = story.returns("5");
-    assert!(!done.contains("dispatch") && done.contains("has something to say first") && done.ends_with("User: Enough."), "{done}");
+    assert!(
+        !done.contains("dispatch") && done.contains("has something to say first") && done.ends_with("User: Enough."),
+        "{done}"
+    );
 }
 
 #[test]
