@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
+use crate::support::planes::tool;
+use crate::support::remote::{Remote, events, status};
 use crate::support::run::{Finished, Live, Mission, records, run_dirs};
 use crate::support::{PATIENCE, needs, servers};
 
@@ -137,6 +139,31 @@ fn a_tool_that_never_answers_ignores_its_end_and_forks_holds_nothing_up() {
         }
         let child = finished.log().of_kind("result")[0]["text"].as_str().unwrap().trim().parse::<u64>().unwrap();
         assert!(!is_there(&pid) && !is_there(&json!(child)), "nothing of it is left");
+    }
+}
+
+#[test]
+fn a_call_over_http_that_never_ends_holds_nothing_up() {
+    for cause in CAUSES {
+        let remote = Remote::handshake(json!([tool("wait")]), |heard, _| match heard.method() {
+            "tools/call" => events(": working\n\n").hanging(),
+            "notifications/cancelled" => status(202),
+            _ => status(405),
+        });
+        let model = Model::says([call("mcp.wait", json!({})), answer("never asked")]);
+        let url = format!("mcp={}", remote.url());
+        let mut live = cause.prepare(Mission::objective("wait").model(&model).args(["--mcp-url", &url])).spawn();
+        live.wait_for_event("tool_call");
+        let until = std::time::Instant::now() + PATIENCE;
+        while remote.heard_method("tools/call").is_empty() {
+            assert!(std::time::Instant::now() < until, "the call did not come");
+            std::thread::yield_now();
+        }
+        cause.end(&mut live);
+        let finished = live.finish();
+        cause.check(&finished);
+        assert_eq!(finished.log().of_kind("result")[0]["end"], "cancelled");
+        assert_eq!(remote.heard_method("notifications/cancelled").len(), 1, "the server was told");
     }
 }
 
