@@ -11,7 +11,7 @@ use mission_contract::replay::{Drift, ReplayVerdict};
 use super::drift::Comparison;
 use super::recording::{CallName, Outside, Recording, Source, call_name};
 use crate::engine::effect::{Effect, Ending};
-use crate::engine::run::{FoldError, Run};
+use crate::engine::run::{FoldError, Run, is_resumable};
 use crate::redact::Redactor;
 
 /// What came of a replay.
@@ -188,6 +188,7 @@ impl<'r> Player<'r> {
         if let (Entry::Catalogue(_), Waiting::List) = (&outside.entry, &self.waiting) {
             self.waiting = Waiting::Nothing;
         }
+        let ended = self.ending.clone();
         if let Entry::Writer(_) = outside.entry {
             self.ending = None;
             // What was in flight is gone with its process; whether a call could have been made is what the log says.
@@ -197,7 +198,12 @@ impl<'r> Player<'r> {
                 self.run.intended();
             }
         }
-        match self.apply(&outside.entry) {
+        let told = self.apply(&outside.entry);
+        if self.run.outcome().is_some() && self.ending.is_none() {
+            // It was over: whoever took it up only wrote down what its process had no time to.
+            self.ending = ended;
+        }
+        match told {
             // After a drift it may come where it makes no sense.
             Err(FoldError::OutOfPlace { .. }) if self.comparison.verdict() == ReplayVerdict::Decision => Ok(Vec::new()),
             told => told,
@@ -246,7 +252,12 @@ impl<'r> Player<'r> {
         let detail = format!("The recording ends {place}.");
         self.ran_out = Some(detail.clone());
         self.outside = self.recording.outside.len();
-        self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))
+        let told = self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))?;
+        if self.ending.is_none() {
+            // The engine has nothing to end: no replay goes on for ever.
+            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal: None });
+        }
+        Ok(told)
     }
 
     /// Whether the recorded run ended by something that a recording cannot hold: it was killed, or a foreign one ended by its clock, its
@@ -271,7 +282,8 @@ impl<'r> Player<'r> {
                     self.redactor.event(&mut event);
                     self.comparison.record(&event);
                     // One ending a process: that of a stretch that was carried on is passed over.
-                    if !(matches!(*event, Event::MissionFinished(_)) && self.is_carried_on()) {
+                    let is_last = !self.is_carried_on() || self.run.outcome().is_some_and(|outcome| !is_resumable(outcome));
+                    if is_last || !matches!(*event, Event::MissionFinished(_)) {
                         events.push(*event);
                     }
                 }
@@ -283,7 +295,9 @@ impl<'r> Player<'r> {
                     self.waiting = Waiting::Reply { ordinal, purpose, nth, is_aborted: false };
                 }
                 Effect::Dispatch { intent, dispatch } => {
-                    self.comparison.intent(&intent);
+                    if !self.was_lost(dispatch.ordinal) {
+                        self.comparison.intent(&intent);
+                    }
                     let call = call_name(&intent.tool, &intent.arguments);
                     let (ordinal, called) = (dispatch.ordinal, &mut self.called);
                     let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
@@ -309,6 +323,12 @@ impl<'r> Player<'r> {
             }
         }
         Ok(events)
+    }
+
+    /// Whether the recorded run was killed before the intent of this number was written: whoever carried it on made the call, and wrote it.
+    fn was_lost(&self, ordinal: u64) -> bool {
+        let next = self.recording.outside.iter().skip(self.outside).find(|outside| matches!(outside.entry, Entry::Writer(_)));
+        next.is_some_and(|next| (next.replies, next.results) <= (self.replies, self.results) && next.intents < ordinal)
     }
 
     fn is_carried_on(&self) -> bool {

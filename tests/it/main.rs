@@ -47,6 +47,7 @@ mod skill;
 mod stopping;
 mod stream;
 mod surroundings;
+mod survive;
 mod tables;
 mod verify;
 mod wild_http;

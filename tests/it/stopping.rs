@@ -181,6 +181,34 @@ fn a_run_that_waits_for_a_person_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn a_run_that_is_cancelled_while_it_begins_tells_its_end() {
+    let server = needs!(servers::misbehaving(&[]));
+    let model = Model::says([Turn::Stall]);
+    let mut live = Mission::objective("wait").model(&model).mcp_stdio("mcp", &server).control().spawn();
+    live.say(&json!({"control": "cancel"}));
+    let finished = live.finish();
+    Cause::Word.check(&finished);
+    assert_eq!(finished.names().first().unwrap(), "mission_started");
+}
+
+#[test]
+fn a_run_that_does_not_begin_is_cancelled_without_a_record() {
+    needs!(servers::program("sleep"));
+    for (flags, status) in [(vec![], 0), (vec!["--exit-codes", "outcome"], 14)] {
+        let model = Model::says([answer("never asked")]);
+        let mission = Mission::objective("wait").model(&model).mcp_stdio("mute", "sleep 1000").args(["--mcp-timeout", "600"]);
+        let mut live = mission.args(flags).control().spawn();
+        live.say(&json!({"control": "inject", "text": "Be quick."}));
+        live.say(&json!({"control": "cancel"}));
+        let finished = live.finish();
+        finished.exits(status);
+        assert_eq!(finished.stream, "", "{finished}");
+        assert!(finished.stderr.contains("cancelled before it began"), "{finished}");
+        assert!(run_dirs(&finished.directory).is_empty());
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_nothing_unless_it_is_to() {
     let model = Model::says([crate::support::model::held(answer("Twelve."))]);
     let mut live = Mission::objective("wait").model(&model).args(["--on-reader-gone", "continue"]).spawn();
