@@ -67,6 +67,7 @@ limits! {
     CLOSING_MS = 500, "milliseconds", "what readers get for the end of a run, however long something else resisted";
     CUT_MS = 2_000, "milliseconds", "what a model may take to let go when somebody has something else to say";
     SECOND_SIGNAL_MS = 500, "milliseconds", "what closing the log may take after a second signal, before the process ends by it";
+    EARLY_CANCEL_MS = 1_000, "milliseconds", "what servers get to be up after a run was cancelled that has not begun: it then tells its end as any run";
     LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
 
     // ------------------------------------------------------------------ tools

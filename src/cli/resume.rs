@@ -99,9 +99,12 @@ impl Held {
     }
 
     /// Whether somebody is asked or called: not where only the telling of its end was lost, nor while a person has to decide.
-    fn goes_on(&self, decision: Option<&Decision>) -> bool {
+    fn goes_on(&self, decision: Option<&Decision>, changed: &BTreeMap<String, Value>) -> bool {
         let run = &self.folded.run;
-        let waits_here = run.open().spec.gate_wait_ms.is_some();
+        let waits_here = match changed.get(CHANGED_GATE_WAIT) {
+            Some(wait) => wait.as_u64().is_some_and(|wait| wait > 0),
+            None => run.open().spec.gate_wait_ms.is_some(),
+        };
         run.outcome().is_none_or(is_resumable) && (waits_here || decision.is_some() || run.awaits().is_none())
     }
 
@@ -174,7 +177,7 @@ pub(super) fn resolve(
         ..ModelFlags::default()
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
-    let goes_on = held.goes_on(decision);
+    let goes_on = held.goes_on(decision, &changed);
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
         true => Some(configuration::model(&choice, &variables)?.behind(held.replies, spec.protocol == Protocol::Native)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mission_contract::LOG_FORMAT;
+use mission_contract::event::Outcome;
 use mission_contract::log::{Open, ServerCondition, ToolDefinition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
@@ -76,11 +77,13 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             (configuration, Stretch::First { run_id })
         }
         (Some(held), carry) => match (held.over(), carry) {
-            (Some(_), Carry::Either(_)) => {
-                let events = configuration::events(&arguments.flags.streams, environment);
+            (Some(outcome), Carry::Either(_)) => {
+                let streams = &arguments.flags.streams;
+                let told = speaking::resolve(streams, environment)?.tells_outcome.then_some(outcome);
+                let events = configuration::events(streams, environment);
                 // A process that was killed when all was written left the mark of a run that goes on.
                 store.unmark(&held.held);
-                return retell::retell(&held, events, environment, inherited);
+                return retell::retell(&held, told, events, environment, inherited);
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
             (None, _) => {
@@ -216,10 +219,17 @@ async fn mission(
             None => Ok(None),
         }
     };
+    // From here on somebody listens: what is said before the run has begun waits for that, but who ends it waits a moment only.
+    let outside = speaking::outside(control, &configuration.speaking, &redactor);
     let discover = async { tokio::join!(connect(in_time(&configuration), options), model) };
     let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
+        () = outside.cancelled() => {
+            diagnostics::say(&redactor, "The run was cancelled before it began: nothing was asked, called or written.");
+            let code = if configuration.speaking.tells_outcome { exit::of_outcome(Outcome::Incomplete, true) } else { exit::FINE };
+            return Ok(Done { exit: Exit::Code(code), folder: None });
+        }
     };
     let (gone, sink_reports) = mpsc::unbounded_channel();
     let mut observed = Vec::new();
@@ -276,8 +286,6 @@ async fn mission(
         }
     };
     let folder = log.folder().map(Path::to_owned);
-    // From here on somebody listens: what was written before waits in the channel.
-    let outside = speaking::outside(control, &configuration.speaking, &redactor);
     let closer = Closer::start(&store, log.run_id(), &redactor, begins);
     let run_id = log.run_id().to_owned();
     let parts = Parts {
@@ -426,7 +434,9 @@ fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
     }
     match (ended.signal, failure) {
         (Some(signal), _) => Exit::Signal(signal),
-        (None, _) if tells_outcome && ended.internal.is_none() => Exit::Code(speaking::status_of(ended)),
+        (None, _) if tells_outcome && ended.internal.is_none() => {
+            Exit::Code(speaking::status_of(ended.ending.as_ref(), ended.cancelled))
+        }
         (None, Some(_)) => Exit::Code(exit::FAILED),
         (None, None) => Exit::Code(exit::FINE),
     }

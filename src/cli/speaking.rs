@@ -10,7 +10,8 @@ use super::arguments::StreamFlags;
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use crate::control::ControlChannel;
-use crate::driver::{Ended, Outside};
+use crate::driver::Outside;
+use crate::engine::effect::Ending;
 use crate::limits;
 use crate::redact::Redactor;
 use crate::stream::diagnostics;
@@ -70,9 +71,9 @@ fn seconds(stated: &Stated) -> Result<Duration, CliError> {
 }
 
 /// The exit status of a run that came to an end of its own, where it tells the outcome.
-pub fn status_of(ended: &Ended) -> u8 {
-    match &ended.ending {
-        Some(ending) => exit::of_outcome(ending.outcome, ended.cancelled && ending.failure.is_none()),
+pub fn status_of(ending: Option<&Ending>, cancelled: bool) -> u8 {
+    match ending {
+        Some(ending) => exit::of_outcome(ending.outcome, cancelled && ending.failure.is_none()),
         None => exit::of_outcome(Outcome::Incomplete, false),
     }
 }

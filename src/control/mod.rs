@@ -69,8 +69,17 @@ impl ControlChannel {
 
     /// The next word that ends the run, whatever stands before it.
     pub async fn next_cancel(&self) -> Heard {
-        self.queue.next(|heard| matches!(heard, Heard::Word(control) if control.word == "cancel")).await
+        self.queue.next(is_cancel).await
     }
+
+    /// Waits until a word is there that ends the run, and leaves it.
+    pub async fn cancel_waits(&self) {
+        self.queue.wait_for(is_cancel).await;
+    }
+}
+
+fn is_cancel(heard: &Heard) -> bool {
+    matches!(heard, Heard::Word(control) if control.word == "cancel")
 }
 
 #[cfg(test)]

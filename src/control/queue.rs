@@ -79,6 +79,15 @@ impl Queue {
         Some(heard)
     }
 
+    /// Waits until a line is there that fits, and leaves it.
+    pub(super) async fn wait_for(&self, fits: impl Fn(&Heard) -> bool) {
+        while !self.waiting.lock().unwrap_or_else(PoisonError::into_inner).heard.iter().any(&fits) {
+            self.changed.notified().await;
+        }
+        // Whoever takes it is not to wait for another one.
+        self.changed.notify_one();
+    }
+
     /// The first line that fits. One task takes them.
     pub(super) async fn next(&self, fits: impl Fn(&Heard) -> bool) -> Heard {
         loop {

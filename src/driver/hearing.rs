@@ -27,6 +27,17 @@ pub struct Outside {
     pub ends_with_reader: bool,
 }
 
+impl Outside {
+    /// Resolves when somebody ends a run that has not begun, and it does not begin soon after. What was said stays in the channel.
+    pub async fn cancelled(&self) {
+        match &self.control {
+            Some(channel) => channel.cancel_waits().await,
+            None => std::future::pending().await,
+        }
+        tokio::time::sleep(Duration::from_millis(limits::EARLY_CANCEL_MS)).await;
+    }
+}
+
 /// The same while the run goes on.
 #[derive(Debug)]
 pub(super) struct Hearing {

@@ -27,6 +27,8 @@ pub struct Replayed {
     pub drift: Vec<Drift>,
     /// Model turns that came to their end.
     pub steps: u64,
+    /// Somebody ended it.
+    pub cancelled: bool,
 }
 
 /// What the engine waits for.
@@ -128,6 +130,7 @@ impl<'r> Player<'r> {
             verdict: self.comparison.verdict(),
             drift: self.comparison.drift().to_vec(),
             steps: self.run.steps(),
+            cancelled: self.run.is_cancelled(),
         }
     }
 

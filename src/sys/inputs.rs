@@ -128,7 +128,10 @@ pub fn is_gone_within(end: BorrowedFd<'_>, time: Duration) -> bool {
 pub fn is_gone(end: BorrowedFd<'_>) -> bool {
     let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
     let is_file = nix::sys::stat::fstat(end).is_ok_and(|facts| facts.st_mode & libc::S_IFMT == libc::S_IFREG);
-    while !is_file {
+    if is_file {
+        return false;
+    }
+    loop {
         let mut polled = [PollFd::new(end, PollFlags::empty())];
         match poll(&mut polled, PollTimeout::NONE) {
             Ok(_) => return polled.iter().any(|each| each.revents().is_some_and(|events| events.intersects(gone))),
@@ -136,5 +139,4 @@ pub fn is_gone(end: BorrowedFd<'_>) -> bool {
             Err(_) => return false,
         }
     }
-    false
 }

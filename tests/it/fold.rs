@@ -57,12 +57,12 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         Effect::Ask { ask, .. } => Some(serde_json::to_string(&ask).unwrap()),
         Effect::Dispatch { intent, .. } => Some(serde_json::to_string(&intent).unwrap()),
         Effect::AbortAsk
+        | Effect::CutAsk
+        | Effect::LeaveGate
         | Effect::CancelCall
         | Effect::OpenGate(_)
         | Effect::AwaitDecision { .. }
         | Effect::Claim { .. }
-        | Effect::CutAsk
-        | Effect::LeaveGate
         | Effect::Arm { .. }
         | Effect::ListAgain
         | Effect::Finish(_) => None,

@@ -159,7 +159,9 @@ impl Mission {
 
     /// Finds this on its descriptor 4.
     pub fn descriptor_4(mut self, given: impl Into<OwnedFd>) -> Self {
-        self.control = Control::Given(given.into());
+        // Away from the numbers that it is to have there.
+        let above = nix::fcntl::fcntl(given.into(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(16)).unwrap();
+        self.control = Control::Given(owned(above));
         self
     }
 
@@ -213,6 +215,7 @@ impl Mission {
 
     /// Starts it.
     pub fn spawn(mut self) -> Live {
+        reserve();
         let (directory, fresh) = self.place();
         let mut words = self.command_line();
         if let Some(script) = &self.shell {
@@ -275,6 +278,12 @@ impl Mission {
     }
 }
 
+#[allow(unsafe_code)]
+fn owned(number: RawFd) -> OwnedFd {
+    // SAFETY: it was made a moment ago, and nobody else knows of it.
+    unsafe { std::os::fd::FromRawFd::from_raw_fd(number) }
+}
+
 /// Keeps descriptors 3 and 4 of this process taken, so that no pipe of ours, and none of the standard library's, ever has that number.
 fn reserve() {
     static TAKEN: OnceLock<Vec<File>> = OnceLock::new();
@@ -290,7 +299,6 @@ fn reserve() {
 /// Puts a descriptor of ours on a number of the process that is to be started.
 #[allow(unsafe_code)]
 fn hand_over(command: &mut Command, given: Option<RawFd>, number: RawFd) {
-    reserve();
     let Some(given) = given else { return };
     assert!(given > 4, "the numbers are reserved");
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
@@ -356,11 +364,6 @@ impl Live {
     /// Says nothing any more.
     pub fn hang_up(&mut self) {
         drop(self.control.take());
-    }
-
-    /// The folder it runs in.
-    pub fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Its process id.
@@ -511,6 +514,17 @@ impl Finished {
         for word in naming {
             assert!(self.stderr.contains(word), "stderr does not name {word:?}\n{self}");
         }
+        self
+    }
+
+    /// Checks that its only run replays, and is the same.
+    #[track_caller]
+    pub fn replays(&self) -> &Self {
+        let id = self.run_dir().file_name().unwrap().to_owned();
+        let replayed = Mission::verb(["replay", "--strict", "--json"]).arg(id).directory(&self.directory).run();
+        assert_eq!(replayed.code(), 0, "it does not replay\n{replayed}\n{self}");
+        let report: Value = serde_json::from_str(&replayed.stdout).unwrap();
+        assert_eq!(report["recordings"][0]["verdict"], "same", "{report:#}\n{self}");
         self
     }
 

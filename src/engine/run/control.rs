@@ -232,7 +232,8 @@ impl Run {
     /// Skips what is left of a turn, where somebody said so. True when the step is over by that.
     pub(super) fn skips(&mut self) -> bool {
         let Some(skip) = self.said.skip.take() else { return false };
-        let names: Vec<String> = self.turn.queue.iter().map(|proposed| proposed.name.clone()).collect();
+        let name = |name: &str| self.offer.resolve(name).unwrap_or_else(|| name.to_owned());
+        let names: Vec<String> = self.turn.queue.iter().map(|proposed| name(&proposed.name)).collect();
         for proposed in std::mem::take(&mut self.turn.queue) {
             self.tell(&proposed, &words::stopped_before_call(&proposed.name, skip.why()));
         }

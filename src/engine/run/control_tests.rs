@@ -27,11 +27,11 @@ fn waiting() -> Story {
 }
 
 fn last_injected(story: &Story) -> Vec<String> {
-    let steps = story.events.iter().filter_map(|event| match event {
+    let mut steps = story.events.iter().filter_map(|event| match event {
         mission_contract::event::Event::StepStarted(step) => Some(step.injected.clone()),
         _ => None,
     });
-    steps.last().unwrap()
+    steps.next_back().unwrap()
 }
 
 #[test]
