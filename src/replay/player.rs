@@ -11,7 +11,7 @@ use mission_contract::replay::{Drift, ReplayVerdict};
 use super::drift::Comparison;
 use super::recording::{CallName, Outside, Recording, Source, call_name};
 use crate::engine::effect::{Effect, Ending};
-use crate::engine::run::{FoldError, Run};
+use crate::engine::run::{FoldError, Run, is_resumable};
 use crate::redact::Redactor;
 
 /// What came of a replay.
@@ -51,6 +51,8 @@ pub struct Player<'r> {
     outside: usize,
     replies: u64,
     results: u64,
+    /// Ends of stretches that were told so far.
+    endings: u64,
     /// Number of asks so far.
     asks: u64,
     asked: BTreeMap<Purpose, usize>,
@@ -78,6 +80,7 @@ impl<'r> Player<'r> {
             outside: 0,
             replies: 0,
             results: 0,
+            endings: 0,
             asks: 0,
             asked: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -182,7 +185,10 @@ impl<'r> Player<'r> {
             self.waiting = Waiting::Nothing;
         }
         if let Entry::Writer(_) = outside.entry {
-            self.ending = None;
+            // A run that was over stays over: only the telling of its end was left to do.
+            if self.run.outcome().is_none_or(is_resumable) {
+                self.ending = None;
+            }
             // What was in flight is gone with its process; whether a call could have been made is what the log says.
             if let Waiting::Result { ordinal, .. } = std::mem::replace(&mut self.waiting, Waiting::Nothing)
                 && ordinal <= outside.intents
@@ -236,6 +242,11 @@ impl<'r> Player<'r> {
         if self.ends_from_outside() {
             self.comparison.stop();
         }
+        if self.ran_out.is_some() {
+            // Closing it did not end it: it is ended here.
+            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal: None });
+            return Ok(Vec::new());
+        }
         let detail = format!("The recording ends {place}.");
         self.ran_out = Some(detail.clone());
         self.outside = self.recording.outside.len();
@@ -262,9 +273,12 @@ impl<'r> Player<'r> {
                 Effect::Emit { mut event, .. } => {
                     self.is_begun = true;
                     self.redactor.event(&mut event);
-                    self.comparison.record(&event);
                     // One ending a process: that of a stretch that was carried on is passed over.
-                    if !(matches!(*event, Event::MissionFinished(_)) && self.is_carried_on()) {
+                    let is_passed_over = self.is_carried_on() && ends_a_stretch(&event);
+                    if !(is_passed_over && self.is_untold()) {
+                        self.comparison.record(&event);
+                    }
+                    if !is_passed_over {
                         events.push(*event);
                     }
                 }
@@ -276,7 +290,10 @@ impl<'r> Player<'r> {
                     self.waiting = Waiting::Reply { ordinal, purpose, nth, is_aborted: false };
                 }
                 Effect::Dispatch { intent, dispatch } => {
-                    self.comparison.intent(&intent);
+                    // It stands in the log once, where it was durable.
+                    if !self.is_lost(dispatch.ordinal) {
+                        self.comparison.intent(&intent);
+                    }
                     let call = call_name(&intent.tool, &intent.arguments);
                     let (ordinal, called) = (dispatch.ordinal, &mut self.called);
                     let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
@@ -304,9 +321,34 @@ impl<'r> Player<'r> {
         Ok(events)
     }
 
-    fn is_carried_on(&self) -> bool {
-        self.recording.outside.iter().skip(self.outside).any(|outside| matches!(outside.entry, Entry::Writer(_)))
+    /// Whether the process that decided upon a call died before the call's intent was durable: the one after it decides again.
+    fn is_lost(&self, ordinal: u64) -> bool {
+        self.next_writer().is_some_and(|writer| writer.intents < ordinal)
     }
+
+    /// Whether the process whose stretch ends here died before that was told: to the one after it, it did not happen.
+    fn is_untold(&mut self) -> bool {
+        let told = self.endings.saturating_add(1);
+        if self.next_writer().is_some_and(|writer| writer.endings < told) {
+            return true;
+        }
+        self.endings = told;
+        false
+    }
+
+    fn is_carried_on(&self) -> bool {
+        self.next_writer().is_some()
+    }
+
+    /// Where the next process takes over.
+    fn next_writer(&self) -> Option<&'r Outside> {
+        self.recording.outside.iter().skip(self.outside).find(|outside| matches!(outside.entry, Entry::Writer(_)))
+    }
+}
+
+/// Whether an event ends a stretch of a run that can be carried on.
+fn ends_a_stretch(event: &Event) -> bool {
+    matches!(event, Event::MissionFinished(finished) if is_resumable(finished.outcome))
 }
 
 /// The number of times before.

@@ -43,6 +43,7 @@ mod servers;
 mod servers_http;
 mod skill;
 mod stream;
+mod survive;
 mod tables;
 mod verify;
 mod wild_http;

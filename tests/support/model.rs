@@ -51,6 +51,12 @@ impl Model {
         Self(answers.fold(ModelServer::start().repeating(), ModelServer::reply))
     }
 
+    /// A model whose turns are these, each as often as it is asked for: it is the turn of what was said already.
+    pub fn takes(turns: impl IntoIterator<Item = Turn>) -> Self {
+        let answers = (1..).zip(turns).map(|(number, turn)| said(turn).costing(usage(number)));
+        Self(answers.fold(ModelServer::start().by_turn(), ModelServer::reply))
+    }
+
     /// What `LOCAL_API_BASE` is to be.
     pub fn base_url(&self) -> String {
         self.0.base_url()
