@@ -72,6 +72,7 @@ limits! {
     MCP_TOOL_NAME_BYTES = 128, "bytes", "a tool's name: what the protocol allows";
     MCP_CALL_SECONDS = 3_600, "seconds", "one call in all, whatever progress it reports";
     MCP_CANCEL_MS = 20, "milliseconds", "how long handing a cancellation to a server's pipe may take";
+    MCP_WAKE_MS = 2_000, "milliseconds", "for a sign of life from a server whose call a person has just allowed: without one the call is made";
     MCP_STALE_MS = 50, "milliseconds", "changes of a server's list that come this close are one";
     MCP_LIST_BYTES = 64 * MIB, "bytes", "the definitions of one server in all";
     MCP_LIST_RETRIES = 2, "retries", "of a page of a list that could not be had for a moment: listing is only reading";

@@ -62,6 +62,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let objective = check_objective(objective)?;
     let protocol = protocol(&flags.model, environment)?;
     let sampling = sampling(&flags.model)?;
+    let gates = gates::resolve(&flags.gates, environment)?;
     let limits = limits(&flags.limits)?;
     let grace = grace(&flags.limits)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
@@ -79,7 +80,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         limits,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
-        gates: gates::resolve(&flags.gates, environment)?,
+        gates,
         servers,
         events: events(&flags.streams, environment),
         runs: runs(environment),

@@ -37,15 +37,6 @@ pub struct GatePlan {
 /// # Errors
 /// A word that is none, a time that is none.
 pub fn resolve(flags: &GateFlags, environment: &Environment) -> Result<GatePlan, CliError> {
-    let names = |values: &[String]| {
-        values.iter().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect::<Vec<_>>()
-    };
-    let rules = names(&flags.gate).into_iter().map(|word| match word.to_lowercase().as_str() {
-        "destructive" => Ok(GateRule::Destructive),
-        "open-world" => Ok(GateRule::OpenWorld),
-        "all-writes" => Ok(GateRule::AllWrites),
-        _ => Err(CliError::value("--gate", &word, "that is no rule; say destructive, open-world or all-writes")),
-    });
     let wait = Stated::either("--gate-wait", flags.gate_wait.as_deref(), environment, "MISSION_GATE_WAIT");
     let is_free = match Stated::flag("--gate-time", flags.gate_time.as_deref()) {
         None => false,
@@ -55,12 +46,34 @@ pub fn resolve(flags: &GateFlags, environment: &Environment) -> Result<GatePlan,
     let expiry = Stated::flag("--gate-expires", flags.gate_expires.as_deref());
     Ok(GatePlan {
         tools: names(&flags.gate_tool),
-        rules: rules.collect::<Result<_, _>>()?,
+        rules: rules(&flags.gate)?,
         wait: wait.map(|stated| waiting(&stated)).transpose()?.filter(|wait| !wait.is_zero()),
         is_free,
         expiry: expiry.map(|stated| seconds(&stated)).transpose()?,
         approval: Stated::either("--approval", flags.approval.as_deref(), environment, "MISSION_APPROVAL"),
     })
+}
+
+/// The values of a flag that may be given again and again.
+pub(super) fn names(values: &[String]) -> Vec<String> {
+    values.iter().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect()
+}
+
+/// The rules of `--gate`.
+pub(super) fn rules(words: &[String]) -> Result<Vec<GateRule>, CliError> {
+    let rule = |word: String| match word.to_lowercase().as_str() {
+        "destructive" => Ok(GateRule::Destructive),
+        "open-world" => Ok(GateRule::OpenWorld),
+        "all-writes" => Ok(GateRule::AllWrites),
+        _ => Err(CliError::value("--gate", &word, "that is no rule; say destructive, open-world or all-writes")),
+    };
+    names(words).into_iter().map(rule).collect()
+}
+
+/// The tools that are meant, in the order of the offer.
+pub(super) fn resolved(tools: &[String], offered: &[String]) -> Result<Vec<String>, CliError> {
+    let meant = tools.iter().map(|name| the_one(name, offered)).collect::<Result<Vec<_>, _>>()?;
+    Ok(offered.iter().filter(|name| meant.contains(name)).cloned().collect())
 }
 
 /// What is no time in the variable is the default; typed it is refused.
@@ -91,13 +104,7 @@ impl GatePlan {
         clock: &dyn Clock,
     ) -> Result<Option<Observed>, CliError> {
         let names: Vec<String> = offered.iter().map(|tool| tool.full_name()).collect();
-        for name in &self.tools {
-            let tool = the_one(name, &names)?;
-            if !spec.gates.contains(&tool) {
-                spec.gates.push(tool);
-            }
-        }
-        spec.gates.sort_by_key(|gate| names.iter().position(|name| name == gate));
+        spec.gates = resolved(&self.tools, &names)?;
         spec.gate_rules.clone_from(&self.rules);
         spec.gate_wait_ms = self.wait.map(milliseconds);
         spec.gate_time_free = self.is_free;

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use mission_contract::log::Open;
-use mission_contract::spec::PromptText;
+use mission_contract::spec::{GateRule, PromptText};
 
+use super::environment::Stated;
 use super::error::{CliError, quoted};
+use super::{files, gates};
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{LogReader, RunStore};
 use crate::limits::{LISTED_RECORDINGS, RECORDING_BYTES, size};
@@ -88,21 +90,49 @@ fn recordings_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What is asked of a replay: what the recording was asked, its skill replaced where another one is given.
-///
-/// # Errors
-/// A skill of which the recorded servers have too little.
-pub(super) fn asked(recording: &Recording, skill: Option<&Manifest>) -> Result<Open, CliError> {
-    let mut open = recording.open.clone();
-    let Some(skill) = skill else { return Ok(open) };
-    let mut offered = recording.tools();
-    offered.push(RESULT_TOOL.to_owned());
-    let mut allowed = skill.close(&offered)?;
-    allowed.retain(|name| name != RESULT_TOOL);
-    open.spec.allowed_tools = Some(allowed);
-    open.spec.skill = Some(skill.reference());
-    open.spec.texts.skill = PromptText::of(&skill.prompt());
-    Ok(open)
+/// What is typed beside a recording: each part replaces the recorded one.
+#[derive(Debug, Default)]
+pub(super) struct Variation {
+    skill: Option<Manifest>,
+    /// The tools and the rules of gates.
+    gates: Option<(Vec<String>, Vec<GateRule>)>,
+}
+
+impl Variation {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A skill that cannot be read, a rule that is none.
+    pub(super) fn of(skill: Option<&str>, gate_tools: &[String], gate_rules: &[String]) -> Result<Self, CliError> {
+        let skill = Stated::flag("--skill", skill).map(|stated| files::read_skill(&stated)).transpose()?;
+        let (tools, rules) = (gates::names(gate_tools), gates::rules(gate_rules)?);
+        let gates = (!tools.is_empty() || !rules.is_empty()).then_some((tools, rules));
+        Ok(Self { skill, gates })
+    }
+
+    /// What is asked of a replay: what the recording was asked, varied.
+    ///
+    /// # Errors
+    /// A skill of which the recorded servers have too little, a gate at a tool that is not offered.
+    pub(super) fn of_recorded(&self, recording: &Recording) -> Result<Open, CliError> {
+        let mut open = recording.open.clone();
+        let spec = &mut open.spec;
+        if let Some(skill) = &self.skill {
+            let mut offered = recording.tools();
+            offered.push(RESULT_TOOL.to_owned());
+            let mut allowed = skill.close(&offered)?;
+            allowed.retain(|name| name != RESULT_TOOL);
+            spec.allowed_tools = Some(allowed);
+            spec.skill = Some(skill.reference());
+            spec.texts.skill = PromptText::of(&skill.prompt());
+        }
+        if let Some((tools, rules)) = &self.gates {
+            let offered = spec.allowed_tools.clone().unwrap_or_else(|| recording.tools());
+            spec.gates = gates::resolved(tools, &offered)?;
+            spec.gate_rules.clone_from(rules);
+        }
+        Ok(open)
+    }
 }
 
 /// What never leaves: what is a credential now, and what was one when the run was recorded.

@@ -13,9 +13,9 @@ use super::arguments::RunArguments;
 use super::configuration::{grace, refuse_flags};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
+use super::recordings::{self, Variation};
 use super::run::{Exit, say_faults};
 use super::sinks::sinks;
-use super::{files, recordings};
 use crate::engine::delivery::EventSink;
 use crate::journal::{JournalFailed, Patience, RunLog, RunStore};
 use crate::limits::CLOSING_MS;
@@ -59,9 +59,8 @@ pub(super) fn replay(
         let problem = format!("its objective is {recorded}, and {given} is given; leave the objective out");
         return Err(refused(wanted, &problem));
     }
-    let skill = Stated::flag("--skill", flags.tools.skill.as_deref());
-    let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
-    let open = recordings::asked(&recording, skill.as_ref())?;
+    let (skill, gates) = (flags.tools.skill.as_deref(), &flags.gates);
+    let open = Variation::of(skill, &gates.gate_tool, &gates.gate)?.of_recorded(&recording)?;
     let redactor = Arc::new(recordings::redactor(&recording)?);
     let events = Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS");
     let events = events.map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;

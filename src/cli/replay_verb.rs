@@ -9,12 +9,12 @@ use mission_contract::vocabulary::exit;
 use super::arguments::ReplayArguments;
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
+use super::recordings::Variation;
 use super::replay::place;
 use super::run::Exit;
-use super::{files, junit, recordings};
+use super::{junit, recordings};
 use crate::journal::RunStore;
 use crate::replay::{Player, Recording};
-use crate::skill::Manifest;
 use crate::stream::console::visible::one_line as harmless;
 use crate::sys::files::{Durability, replace_file};
 
@@ -29,12 +29,11 @@ pub(super) fn replay(arguments: &ReplayArguments, environment: &Environment, out
         let sentence = "there is no recording to replay; name runs by their ids, or their folders (see mission help replay)";
         return Err(CliError::Usage(sentence.to_owned()));
     }
-    let skill = Stated::flag("--skill", arguments.skill.as_deref());
-    let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
+    let variation = Variation::of(arguments.skill.as_deref(), &arguments.gate_tool, &arguments.gate)?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let runs = Stated::variable(environment, "MISSION_RUNS");
     let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);
-    let report = ReplayReport { recordings: names.into_iter().map(|name| verdict(name, &store, skill.as_ref())).collect() };
+    let report = ReplayReport { recordings: names.into_iter().map(|name| verdict(name, &store, &variation)).collect() };
     if let Some(file) = arguments.junit.as_deref().filter(|file| !file.trim().is_empty()) {
         let text = junit::document(&report, arguments.strict).map_err(CliError::Output)?;
         replace_file(Path::new(file), text.as_bytes(), Durability::Atomic).map_err(|error| CliError::File {
@@ -58,13 +57,13 @@ pub(super) fn is_failure(verdict: ReplayVerdict, strict: bool) -> bool {
     }
 }
 
-fn verdict(name: &str, store: &RunStore, skill: Option<&Manifest>) -> ReplayedRecording {
+fn verdict(name: &str, store: &RunStore, variation: &Variation) -> ReplayedRecording {
     let broken = |problem: String| {
         let verdict = ReplayVerdict::Broken;
         ReplayedRecording { recording: name.to_owned(), verdict, problem: Some(problem), ..ReplayedRecording::default() }
     };
     match recordings::load(name, store) {
-        Ok(recording) => replayed(&recording, skill).unwrap_or_else(|problem| ReplayedRecording {
+        Ok(recording) => replayed(&recording, variation).unwrap_or_else(|problem| ReplayedRecording {
             source: Some(recording.source.name().to_owned()),
             run_id: run_id(&recording),
             finished: recording.is_finished,
@@ -78,8 +77,8 @@ fn run_id(recording: &Recording) -> Option<String> {
     Some(recording.open.run_id.clone()).filter(|run_id| !run_id.is_empty())
 }
 
-fn replayed(recording: &Recording, skill: Option<&Manifest>) -> Result<ReplayedRecording, String> {
-    let open = recordings::asked(recording, skill).map_err(|error| error.to_string())?;
+fn replayed(recording: &Recording, variation: &Variation) -> Result<ReplayedRecording, String> {
+    let open = variation.of_recorded(recording).map_err(|error| error.to_string())?;
     let redactor = recordings::redactor(recording).map_err(|error| error.to_string())?;
     let mut player = Player::new(recording, open, redactor);
     while player.advance().map_err(|error| error.to_string())?.is_some() {}

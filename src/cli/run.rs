@@ -76,6 +76,8 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
         (Some(held), carry) => match (held.over(), carry) {
             (Some(_), Carry::Either(_)) => {
                 let events = configuration::events(&arguments.flags.streams, environment);
+                // A process that was killed when all was written left the mark of a run that goes on.
+                store.unmark(&held.held);
                 return retell::retell(&held, events, environment, inherited);
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),

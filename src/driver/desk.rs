@@ -156,10 +156,12 @@ impl Listener {
 
     fn look(&self, told: &mut Option<String>) -> Option<Heard> {
         let problem = match self.approvals.look(&self.approval_id, &*self.clock) {
-            Ok((_, Standing::Decided(_))) => match self.approvals.spend(&self.approval_id, &self.spent, &self.digest, &*self.clock) {
-                Ok(record) => return Some(Heard::Decision(decision(&record))),
-                Err(error) => error.to_string(),
-            },
+            Ok((_, Standing::Decided(_))) => {
+                match self.approvals.spend(&self.approval_id, &self.spent, &self.digest, &*self.clock) {
+                    Ok(record) => return Some(Heard::Decision(decision(&record))),
+                    Err(error) => error.to_string(),
+                }
+            }
             Ok((record, Standing::Spent(_, by))) if by == self.spent => return Some(Heard::Decision(decision(&record))),
             Ok((_, Standing::Unsigned(why))) => {
                 format!("The approval {} holds a decision that does not count, because {why}: it is pending.", self.approval_id)

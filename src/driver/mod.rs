@@ -84,6 +84,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         grace,
         desk,
         gate: None,
+        has_waited: false,
         gate_until: None,
         claimed: None,
         signal: None,
@@ -155,6 +156,8 @@ struct Driver {
     desk: Desk,
     /// A decision that is waited for, and until when.
     gate: Option<Listening>,
+    /// The next call waited for a person.
+    has_waited: bool,
     gate_until: Option<Instant>,
     /// What came of a claim.
     claimed: Option<Decision>,
@@ -199,6 +202,7 @@ impl Driver {
                 Woke::Sink(None) => self.sinks = None,
                 Woke::Listed(discovery) => self.listed(discovery)?,
                 Woke::Decision(Heard::Decision(decision)) => {
+                    self.has_waited = self.gate.is_some();
                     self.leave_gate();
                     self.input(Entry::Decision(decision))?;
                 }
@@ -300,7 +304,8 @@ impl Driver {
                 let cancel = CancellationToken::new();
                 let ordinal = dispatch.ordinal;
                 let durable = self.log.synced();
-                let result = call(Arc::clone(&self.tools), *dispatch, durable, cancel.clone()).boxed();
+                let waited = std::mem::take(&mut self.has_waited);
+                let result = call(Arc::clone(&self.tools), *dispatch, durable, cancel.clone(), waited).boxed();
                 self.calling = Some(Calling { ordinal, result: Underway::new(result), cancel });
             }
             Effect::CancelCall => {

@@ -84,14 +84,21 @@ pub(super) async fn call(
     dispatch: ToolDispatch,
     durable: impl Future<Output = Result<(), JournalFailed>>,
     cancel: CancellationToken,
+    was_waited_for: bool,
 ) -> CallResult {
+    let ready = async {
+        if was_waited_for {
+            tools.wake(&dispatch.server).await;
+        }
+        durable.await
+    };
     let durable = tokio::select! {
         biased;
         () = cancel.cancelled() => {
             let error = format!("The call of `{}` was given up before it was made.", dispatch.name);
             return CallResult { end: CallEnd::Cancelled, exit_code: -1, error, unsent: true, ..CallResult::default() };
         }
-        durable = durable => durable,
+        durable = ready => durable,
     };
     match durable {
         Ok(()) => tools.call(dispatch, cancel).await,

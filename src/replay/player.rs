@@ -51,8 +51,8 @@ pub struct Player<'r> {
     outside: usize,
     replies: u64,
     results: u64,
-    /// Ends of stretches that were told so far.
-    endings: u64,
+    /// Ends of stretches, and calls that wait for a person, that were told so far.
+    told: u64,
     /// Number of asks so far.
     asks: u64,
     asked: BTreeMap<Purpose, usize>,
@@ -80,7 +80,7 @@ impl<'r> Player<'r> {
             outside: 0,
             replies: 0,
             results: 0,
-            endings: 0,
+            told: 0,
             asks: 0,
             asked: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -110,7 +110,11 @@ impl<'r> Player<'r> {
             Waiting::Reply { ordinal, purpose, nth, is_aborted } => self.reply(ordinal, purpose, nth, is_aborted).map(Some),
             Waiting::Result { ordinal, call, nth, is_cancelled } => self.result(ordinal, &call, nth, is_cancelled).map(Some),
             Waiting::List => self.tell(Entry::Catalogue(Catalogue::default())).map(Some),
-            Waiting::Nothing => self.run_out("before the model was asked".to_owned()).map(Some),
+            Waiting::Nothing => {
+                let place =
+                    if self.run.awaits().is_some() { "at a gate that nobody decided" } else { "before the model was asked" };
+                self.run_out(place.to_owned()).map(Some)
+            }
         }
     }
 
@@ -184,11 +188,9 @@ impl<'r> Player<'r> {
         if let (Entry::Catalogue(_), Waiting::List) = (&outside.entry, &self.waiting) {
             self.waiting = Waiting::Nothing;
         }
+        let ended = self.ending.clone();
         if let Entry::Writer(_) = outside.entry {
-            // A run that was over stays over: only the telling of its end was left to do.
-            if self.run.outcome().is_none_or(is_resumable) {
-                self.ending = None;
-            }
+            self.ending = None;
             // What was in flight is gone with its process; whether a call could have been made is what the log says.
             if let Waiting::Result { ordinal, .. } = std::mem::replace(&mut self.waiting, Waiting::Nothing)
                 && ordinal <= outside.intents
@@ -196,7 +198,12 @@ impl<'r> Player<'r> {
                 self.run.intended();
             }
         }
-        match self.apply(&outside.entry) {
+        let told = self.apply(&outside.entry);
+        if self.run.outcome().is_some() && self.ending.is_none() {
+            // It was over: whoever took it up only wrote down what its process had no time to.
+            self.ending = ended;
+        }
+        match told {
             // After a drift it may come where it makes no sense.
             Err(FoldError::OutOfPlace { .. }) if self.comparison.verdict() == ReplayVerdict::Decision => Ok(Vec::new()),
             told => told,
@@ -242,15 +249,15 @@ impl<'r> Player<'r> {
         if self.ends_from_outside() {
             self.comparison.stop();
         }
-        if self.ran_out.is_some() {
-            // Closing it did not end it: it is ended here.
-            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal: None });
-            return Ok(Vec::new());
-        }
         let detail = format!("The recording ends {place}.");
         self.ran_out = Some(detail.clone());
         self.outside = self.recording.outside.len();
-        self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))
+        let told = self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))?;
+        if self.ending.is_none() {
+            // The engine has nothing to end: no replay goes on for ever.
+            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal: None });
+        }
+        Ok(told)
     }
 
     /// Whether the recorded run ended by something that a recording cannot hold: it was killed, or a foreign one ended by its clock, its
@@ -273,12 +280,13 @@ impl<'r> Player<'r> {
                 Effect::Emit { mut event, .. } => {
                     self.is_begun = true;
                     self.redactor.event(&mut event);
-                    // One ending a process: that of a stretch that was carried on is passed over.
-                    let is_passed_over = self.is_carried_on() && ends_a_stretch(&event);
-                    if !(is_passed_over && self.is_untold()) {
-                        self.comparison.record(&event);
+                    if self.was_untold(&event) {
+                        continue;
                     }
-                    if !is_passed_over {
+                    self.comparison.record(&event);
+                    // One ending a process: that of a stretch that was carried on is passed over.
+                    let is_last = !self.is_carried_on() || self.run.outcome().is_some_and(|outcome| !is_resumable(outcome));
+                    if is_last || !matches!(*event, Event::MissionFinished(_)) {
                         events.push(*event);
                     }
                 }
@@ -290,8 +298,7 @@ impl<'r> Player<'r> {
                     self.waiting = Waiting::Reply { ordinal, purpose, nth, is_aborted: false };
                 }
                 Effect::Dispatch { intent, dispatch } => {
-                    // It stands in the log once, where it was durable.
-                    if !self.is_lost(dispatch.ordinal) {
+                    if !self.was_lost(dispatch.ordinal) {
                         self.comparison.intent(&intent);
                     }
                     let call = call_name(&intent.tool, &intent.arguments);
@@ -321,18 +328,26 @@ impl<'r> Player<'r> {
         Ok(events)
     }
 
-    /// Whether the process that decided upon a call died before the call's intent was durable: the one after it decides again.
-    fn is_lost(&self, ordinal: u64) -> bool {
-        self.next_writer().is_some_and(|writer| writer.intents < ordinal)
+    /// Whether the recorded run was killed before the intent of this number was written: whoever carried it on made the call, and wrote it.
+    fn was_lost(&self, ordinal: u64) -> bool {
+        let next = self.next_writer();
+        next.is_some_and(|next| (next.replies, next.results) <= (self.replies, self.results) && next.intents < ordinal)
     }
 
-    /// Whether the process whose stretch ends here died before that was told: to the one after it, it did not happen.
-    fn is_untold(&mut self) -> bool {
-        let told = self.endings.saturating_add(1);
-        if self.next_writer().is_some_and(|writer| writer.endings < told) {
+    /// Whether the recorded run was killed before the end of its stretch, or the call that waits for a person, was written: to whoever carried
+    /// it on, the end had not happened, and the call was told then.
+    fn was_untold(&mut self, event: &Event) -> bool {
+        let is_gate = matches!(event, Event::GateRequested(_));
+        if !is_gate && !matches!(event, Event::MissionFinished(finished) if is_resumable(finished.outcome)) {
+            return false;
+        }
+        if self.next_writer().is_some_and(|next| next.told <= self.told) {
+            if is_gate {
+                self.run.untold_gate();
+            }
             return true;
         }
-        self.endings = told;
+        self.told = self.told.saturating_add(1);
         false
     }
 
@@ -344,11 +359,6 @@ impl<'r> Player<'r> {
     fn next_writer(&self) -> Option<&'r Outside> {
         self.recording.outside.iter().skip(self.outside).find(|outside| matches!(outside.entry, Entry::Writer(_)))
     }
-}
-
-/// Whether an event ends a stretch of a run that can be carried on.
-fn ends_a_stretch(event: &Event) -> bool {
-    matches!(event, Event::MissionFinished(finished) if is_resumable(finished.outcome))
 }
 
 /// The number of times before.

@@ -1,6 +1,8 @@
 //! Calls that a person has to allow: parked and resumed, waited for, given before, twice, late, by somebody else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
+use crate::support::planes::tool;
+use crate::support::remote::{Remote, body, result, status};
 use crate::support::run::{Finished, Mission, run_dirs};
 use crate::support::servers;
 
@@ -87,7 +91,7 @@ fn a_parked_run_makes_the_approved_call_without_asking_the_model() {
         // Nobody has decided: the same question, and nobody is asked.
         let model = Model::says([answer("Five.")]);
         assert_eq!(approval(&place.resume(&run, &model)), id_of);
-        place.approvals(&["answer", &id_of, "done", "--by", "ana"]).exits(1);
+        place.approvals(&["answer", &id_of, "done", "--by", "ana"]).exits(2);
         place.approvals(&["approve", &id_of, "--by", "ana", "--note", "fine"]).exits(0);
         assert_eq!(model.requests().len(), 0);
         let resumed = place.resume(&run, &model);
@@ -127,7 +131,7 @@ fn a_run_that_waits_goes_on_when_somebody_decides() {
         let gate = live.wait_for_event("gate_requested");
         let id_of = gate["approval_id"].as_str().unwrap();
         // Half a decision is none.
-        place.approvals(&[word, id_of]).exits(1);
+        place.approvals(&[word, id_of]).exits(2);
         place.approvals(&[word, id_of, "--by", "ana"]).exits(0);
         let finished = live.finish();
         finished.exits(0).ends("answered");
@@ -257,4 +261,55 @@ fn nothing_inside_a_run_can_approve() {
         }
         assert!(!source.code.contains(".decide("), "{} decides", source.name);
     }
+}
+
+#[test]
+fn a_recording_is_replayed_with_a_gate_that_it_had_not() {
+    let place = needs!(Place::new());
+    let model = Model::says([add(), answer("Five.")]);
+    let finished = place.at(Mission::objective("add").model(&model).mcp_stdio("mcp", &place.server)).run();
+    finished.exits(0).ends("answered");
+    let run = id(&place.runs()[0]);
+    let replayed = place.at(Mission::default().args(["--replay", &run, "--gate-tool", "add"])).run();
+    replayed.exits(0).ends("awaiting_approval");
+    approval(&replayed);
+    let verdict = place.at(Mission::verb(["replay", &run, "--gate", "all-writes"])).run();
+    verdict.exits(1);
+    assert!(verdict.stdout.contains("decision"), "{verdict}");
+    place.at(Mission::verb(["replay", &run])).run().exits(0);
+    place.at(Mission::verb(["replay", &run, "--gate-tool", "subtract"])).run().exits(1);
+    place.at(Mission::verb(["replay", &run, "--gate", "never"])).run().exits(2);
+    assert_eq!(place.calls(), 1);
+    assert!(!place.at(Mission::verb(["approvals", "list"])).run().stdout.contains("ap_"), "a replay asks nobody");
+}
+
+/// A06. A server that forgot its session while a person thought has a new one before the call goes out.
+#[test]
+fn a_session_that_a_server_forgot_meanwhile_does_not_cost_the_call() {
+    let forgot = Arc::new(AtomicBool::new(false));
+    let forgets = Arc::clone(&forgot);
+    let remote = Remote::handshake(json!([tool("add")]), move |heard, _| {
+        let is_known = !forgets.load(Ordering::SeqCst) || heard.header("mcp-session-id") == Some("s-2");
+        match heard.method() {
+            _ if !is_known => status(404),
+            "ping" => body(result(heard, json!({}))),
+            "tools/call" => body(result(heard, json!({"content": [{"type": "text", "text": "5"}]}))),
+            _ => status(405),
+        }
+    });
+    let model = Model::says([call("mcp.add", json!({})), answer("Five.")]);
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path());
+    let url = format!("mcp={}", remote.url());
+    let live =
+        at(Mission::objective("add").model(&model)).args(["--mcp-url", &url, "--gate-tool", "add", "--gate-wait", "60"]).spawn();
+    let gate = live.wait_for_event("gate_requested");
+    forgot.store(true, Ordering::SeqCst);
+    let id_of = gate["approval_id"].as_str().unwrap();
+    at(Mission::verb(["approvals", "approve", id_of, "--by", "ana"])).run().exits(0);
+    let finished = live.finish();
+    finished.exits(0).ends("answered");
+    assert_eq!(finished.only("tool_result")["output"], "5", "{finished}");
+    let calls = remote.heard_method("tools/call");
+    assert_eq!(calls.iter().map(|heard| heard.header("mcp-session-id")).collect::<Vec<_>>(), [Some("s-2")]);
 }

@@ -86,13 +86,17 @@ impl Request {
     }
 }
 
+/// Says what a request is answered.
+type ByRequest = dyn Fn(&Request) -> Answer + Send + Sync;
+
 #[derive(Default)]
 struct State {
     story: VecDeque<Answer>,
     /// The last answer of the story, where it is given again and again.
     last: Option<Answer>,
     repeats: bool,
-    by_turn: bool,
+    /// What is said to a request, whatever was said before.
+    by_request: Option<Arc<ByRequest>>,
     let_go: bool,
     models: Option<Answer>,
     requests: Vec<Request>,
@@ -104,11 +108,7 @@ struct State {
 }
 
 impl State {
-    fn next(&mut self, request: &Request) -> Answer {
-        if self.by_turn {
-            let said = request.messages().iter().filter(|message| message["role"] == "assistant").count();
-            return self.story.get(said).or(self.story.back()).cloned().unwrap_or_else(exhausted);
-        }
+    fn next(&mut self) -> Answer {
         let next = self.story.pop_front().or_else(|| self.last.clone()).unwrap_or_else(exhausted);
         if self.repeats {
             self.last = Some(next.clone());
@@ -174,10 +174,9 @@ impl ModelServer {
         self
     }
 
-    /// It answers by what was said already, and not by how often it was asked: whoever asks again gets the same answer.
-    #[must_use]
-    pub fn by_turn(self) -> Self {
-        self.shared.lock().by_turn = true;
+    /// Says to every request what this says to it, however often and in whatever order it is asked.
+    pub fn saying(self, by_request: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+        self.shared.lock().by_request = Some(Arc::new(by_request));
         self
     }
 
@@ -286,20 +285,11 @@ fn serve(stream: TcpStream, number: usize, shared: &Shared) {
     let Ok(clone) = stream.try_clone() else { return };
     let mut reader = BufReader::with_capacity(1, clone);
     let mut stream = stream;
-    while let Some((mut request, mut has_body)) = read_request(&mut reader, number) {
+    while let Some((mut request, has_body)) = read_request(&mut reader, number) {
         let is_chat = request.path.split('?').next().is_some_and(|path| path.ends_with("/chat/completions"));
-        if has_body && shared.lock().by_turn {
-            let mut last = [0];
-            if reader.read_exact(&mut last).is_err() {
-                return;
-            }
-            request.bytes.extend(last);
-            request.body = serde_json::from_slice(&request.bytes).unwrap_or_default();
-            has_body = false;
-        }
         let answer = {
             let mut state = shared.lock();
-            if is_chat { state.next(&request) } else { state.models.clone().unwrap_or_else(one_model) }
+            if is_chat { state.next() } else { state.models.clone().unwrap_or_else(one_model) }
         };
         // Bytes that were not read when a socket is closed make it a reset: the last one stays where it is.
         if has_body {
@@ -312,6 +302,8 @@ fn serve(stream: TcpStream, number: usize, shared: &Shared) {
             request.bytes.extend(last);
         }
         request.body = serde_json::from_slice(&request.bytes).unwrap_or_default();
+        let by_request = shared.lock().by_request.clone().filter(|_| is_chat);
+        let answer = by_request.map_or(answer, |by_request| by_request(&request));
         request.at = Instant::now();
         {
             let mut state = shared.lock();

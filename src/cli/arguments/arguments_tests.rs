@@ -152,6 +152,14 @@ fn the_help_is_short_and_says_where_more_is() {
           --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
                                         [MISSION_SKILL]
 
+    Gates:
+          --gate-tool <NAME>        This tool needs a person's approval; again for each further one
+          --gate <WORD>             So do tools that are destructive, open-world or all-writes
+          --gate-wait <SECONDS>     Wait so long for a decision before the run ends [MISSION_GATE_WAIT]
+          --gate-time <WORD>        free: waiting at a gate is no time of the run
+          --gate-expires <SECONDS>  An approval can be decided and spent for so long
+          --approval <ID>           The approved call that this run may make [MISSION_APPROVAL]
+
     Other:
       -h, --help     Print this, or with a verb what it takes
       -V, --version  Print the version

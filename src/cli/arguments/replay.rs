@@ -29,4 +29,10 @@ pub struct ReplayArguments {
     /// Replay under this skill instead of the recorded one
     #[arg(long, value_name = "DIR|FILE")]
     pub skill: Option<String>,
+    /// Replay with a gate at these tools instead of the recorded ones; again for each further one
+    #[arg(long, value_name = "NAME")]
+    pub gate_tool: Vec<String>,
+    /// Replay with a gate at tools that are destructive, open-world or all-writes
+    #[arg(long, value_name = "WORD")]
+    pub gate: Vec<String>,
 }
