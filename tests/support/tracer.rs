@@ -203,6 +203,6 @@ fn path_at(process: Pid, address: u64) -> Option<String> {
 /// The last part of a path, without what is random in it.
 fn last_part(path: &str) -> String {
     let part = path.rsplit('/').next().unwrap_or(path);
-    let end = if part.starts_with(".new-") { ".new-".len() } else { part.find([':', '_']).unwrap_or(part.len()) };
-    part[..end].to_owned()
+    let random = if part.starts_with('.') { part.find('-') } else { part.find([':', '_']) };
+    part[..random.unwrap_or(part.len())].to_owned()
 }
