@@ -92,7 +92,8 @@ impl Fold {
         let is_told = run.outcome().is_some() && !due.iter().any(is_end);
         // The end of a stretch that nobody was told of did not happen, when the run is to go on; and what waits for a person is told once.
         let goes_on = run.outcome().is_none_or(is_resumable);
-        let is_gate = |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::GateRequested(_)));
+        let is_gate =
+            |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::GateRequested(_)));
         if due.iter().any(is_gate) {
             run.untold_gate();
         }

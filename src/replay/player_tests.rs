@@ -219,7 +219,10 @@ fn what_a_crash_lost_and_the_next_process_wrote_is_no_drift() {
     // A call's intent that was lost is decided upon again, by whoever lists the servers again.
     let intent = place(|entry| matches!(entry, Entry::Intent(_)));
     let mut lost = whole();
-    lost.splice(intent..intent, [Entry::Writer(Writer { epoch: 2, ..Writer::default() }), Entry::Catalogue(Catalogue::default())]);
+    lost.splice(
+        intent..intent,
+        [Entry::Writer(Writer { epoch: 2, ..Writer::default() }), Entry::Catalogue(Catalogue::default())],
+    );
     // The end of a run that was over is told by whoever looks.
     let reply = place(|entry| matches!(entry, Entry::Reply(_)));
     let mut over = whole();

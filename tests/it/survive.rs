@@ -1,5 +1,5 @@
-//! A run that is killed at any write and at any sync, and whose machine loses its power at any moment, comes to its end: every effect that
-//! was planned happened exactly once, a person is asked about no more than the call that was under way, and the log says what happened.
+//! A run that is killed at any write and at any sync comes to its end: every effect that was planned happened exactly once, a person is
+//! asked about no more than the call that was under way, and the log says what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::support::run::{BINARY, Finished, Mission, records};
 use crate::support::servers;
 use crate::support::tracer::{Call, Traced, trace, traceable};
 
-const RUN: &str = "run_survivor";
+pub(crate) const RUN: &str = "run_survivor";
 
 /// What is to stand in the ledger at the end, each once, in this order.
 const ITEMS: [&str; 2] = ["lamp", "chair"];
@@ -26,7 +26,7 @@ const ITEMS: [&str; 2] = ["lamp", "chair"];
 const STRETCHES: usize = 8;
 
 /// A turn of two calls with an effect; a reply that is rejected; a call that only reads; an answer.
-fn model() -> Model {
+pub(crate) fn model() -> Model {
     Model::follows([
         Turn::Call(ITEMS.map(|item| ("store.add".to_owned(), json!({"item": item}))).to_vec()),
         call("store.add", json!({"item": 7})),
@@ -36,13 +36,13 @@ fn model() -> Model {
 }
 
 /// A folder with all that belongs to a run and its world. Nothing in it names it, so that it can be copied.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
     server: String,
 }
 
 impl Place {
-    fn new(server: &str) -> Self {
+    pub(crate) fn new(server: &str) -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap(), server: server.to_owned() };
         std::fs::create_dir_all(place.work()).unwrap();
         place
@@ -53,11 +53,11 @@ impl Place {
     }
 
     /// The folder that the run works in; what belongs to its user lies beside it.
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.home().join("work")
     }
 
-    fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let place = Self::new(&self.server);
         copy(&self.home(), &place.home());
         place
@@ -67,7 +67,7 @@ impl Place {
         mission.directory(&self.work()).env("XDG_STATE_HOME", self.home().join("state"))
     }
 
-    fn begin(&self, model: &Model) -> Mission {
+    pub(crate) fn begin(&self, model: &Model) -> Mission {
         let mission = Mission::objective("add a lamp and a chair").args(["--start-or-resume", "--run-id", RUN]).model(model);
         self.at(mission.protocol("native").mcp_stdio("store", &self.server).args(["--trust-annotations", "store"]))
     }
@@ -80,28 +80,28 @@ impl Place {
         self.at(Mission::verb(["approvals", "answer", id, word, "--by", "ana"]))
     }
 
-    fn run_dir(&self) -> PathBuf {
+    pub(crate) fn run_dir(&self) -> PathBuf {
         self.work().join(".mission/runs").join(RUN)
     }
 
     /// The lines of its log, as far as they are whole; none where there is none.
-    fn lines(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.run_dir().join("log.ndjson")).unwrap_or_default();
-        let end = text.rfind('\n').map_or(0, |at| at + 1);
-        records(&text[..end])
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let bytes = std::fs::read(self.run_dir().join("log.ndjson")).unwrap_or_default();
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        lines.map_while(|line| serde_json::from_slice(line).ok()).collect()
     }
 
     fn is_over(&self) -> bool {
         self.lines().iter().any(|line| line["record"]["event"] == "mission_finished" && line["record"]["outcome"] == "answered")
     }
 
-    fn ledger(&self) -> Vec<String> {
+    pub(crate) fn ledger(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.work().join("ledger")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// Effects whose call was begun and of which no outcome is known, by the log.
-    fn in_doubt(&self) -> Vec<String> {
+    pub(crate) fn in_doubt(&self) -> Vec<String> {
         let (mut intents, mut open) = (0, BTreeMap::new());
         for line in self.lines() {
             if line.get("intent").is_some() {
@@ -156,7 +156,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// What happened to a run over all of its processes.
 #[derive(Clone, Default)]
-struct Course {
+pub(crate) struct Course {
     streams: Vec<String>,
     kills: usize,
     /// Effects that were in doubt after a kill.
@@ -164,11 +164,11 @@ struct Course {
     /// Approval → effect that it asks about.
     gates: BTreeMap<String, String>,
     /// What a person said.
-    answers: Vec<&'static str>,
+    pub(crate) answers: Vec<&'static str>,
 }
 
 impl Course {
-    fn killed(&mut self, place: &Place, stream: String) {
+    pub(crate) fn killed(&mut self, place: &Place, stream: String) {
         self.kills += 1;
         self.streams.push(stream);
         place.wait_for_servers();
@@ -178,7 +178,7 @@ impl Course {
     }
 
     /// Takes the run up until it ends; a person answers by what the ledger says.
-    fn carry_on(&mut self, place: &Place, model: &Model) {
+    pub(crate) fn carry_on(&mut self, place: &Place, model: &Model) {
         for _ in 0..STRETCHES {
             if place.is_over() {
                 return;
@@ -206,7 +206,7 @@ impl Course {
     }
 
     /// What has to hold at the end, whatever happened.
-    fn holds(&self, place: &Place) {
+    pub(crate) fn holds(&self, place: &Place) {
         let log = Log::read(&place.run_dir());
         let story = || format!("{}\n{}", String::from_utf8_lossy(&log.bytes), self.streams.concat());
         assert_eq!(place.ledger(), ITEMS, "each effect happened once\n{}", story());
@@ -217,7 +217,8 @@ impl Course {
         assert!(asked.iter().all(|item| doubted.contains(item)), "asked about {asked:?}, in doubt {doubted:?}\n{}", story());
         let told = log.of_kind("record");
         assert_eq!((&told[0]["event"], &told.last().unwrap()["outcome"]), (&json!("mission_started"), &json!("answered")));
-        for (name, times) in [("mission_started", 1), ("tool_call", 3), ("tool_result", 3), ("reply_rejected", 1), ("answer", 1)] {
+        for (name, times) in [("mission_started", 1), ("tool_call", 3), ("tool_result", 3), ("reply_rejected", 1), ("answer", 1)]
+        {
             assert_eq!(told.iter().filter(|record| record["event"] == name).count(), times, "{name}\n{}", story());
         }
         for record in &told {
@@ -248,7 +249,7 @@ fn gate(parked: &Finished) -> (String, String) {
 }
 
 /// What is said of many runs at once, by the program itself: their logs verify, and replay to what they are.
-fn verify_and_replay(places: &[(Place, Course)]) {
+pub(crate) fn verify_and_replay(places: &[(Place, Course)]) {
     let folders = || places.iter().map(|(place, _)| place.run_dir());
     let verified = Mission::verb(["verify"]).args(folders()).run();
     verified.exits(0);

@@ -56,7 +56,8 @@ impl Run {
             self.gates.is_claimed = true;
             let (approval_id, key, digest) = (approved.approval_id.clone(), call.intent.key.clone(), call.intent.digest.clone());
             self.effects.push(Effect::Claim { approval_id: approval_id.clone(), key, digest });
-            self.phase = Phase::Gated(Box::new(Gated { call, approval_id, about: About::Claim, decision: None, is_untold: false }));
+            self.phase =
+                Phase::Gated(Box::new(Gated { call, approval_id, about: About::Claim, decision: None, is_untold: false }));
             return;
         }
         self.gates.asked = self.gates.asked.saturating_add(1);
