@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::log::Log;
-use crate::support::model::{Model, Turn, answer, call, held};
+use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
 use crate::support::run::{Finished, Live, Mission, run_dirs};
 use crate::support::servers;
@@ -128,14 +128,21 @@ fn a_run_that_is_held_is_refused_with_its_holder() {
 #[test]
 fn of_two_operators_who_resume_at_once_one_does() {
     let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    let server = needs!(servers::misbehaving(&[]));
     for _ in 0..5 {
         let folder = tempfile::tempdir().unwrap();
+        // Once there is a pipe of this name, the server takes as long to start as somebody likes.
+        let slow = folder.path().join("slow");
+        let script = format!("test -p {0} && cat {0} >/dev/null; exec {server}", slow.display());
+        let command = format!("sh -c {}", shlex::try_quote(&script).unwrap());
         let model = Model::says([Turn::Stall]);
-        let live = Mission::objective("wait").model(&model).directory(folder.path()).spawn();
+        let mission = Mission::objective("wait").model(&model).mcp_stdio("mcp", &command);
+        let live = mission.directory(folder.path()).spawn();
         live.wait_for_event("step_started");
         kill(live);
+        nix::unistd::mkfifo(&slow, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let run = only_run(folder.path());
-        let model = Model::says([held(answer("Done."))]);
+        let model = Model::says([answer("Done.")]);
         let both = [(); 2].map(|()| Mission::resume(&run).model(&model).directory(folder.path()).spawn());
         let ids: Vec<u32> = both.iter().map(Live::id).collect();
         std::thread::scope(|scope| {
@@ -145,12 +152,12 @@ fn of_two_operators_who_resume_at_once_one_does() {
                 scope.spawn(move || ended.send((live.finish(), other)).unwrap());
             }
             let (refused, holder) = ends.recv().unwrap();
-            model.let_go();
             refused.exits(3);
             for word in [&run, &format!("process {holder}"), &host] {
                 assert!(refused.stderr.contains(word.as_str()), "{word}: {refused}");
             }
             assert_eq!(refused.stream, "");
+            std::fs::write(&slow, "go on").unwrap();
             ends.recv().unwrap().0.exits(0).ends("answered");
         });
         let log = Log::read(&run_dirs(folder.path())[0]);
