@@ -70,7 +70,7 @@ impl Place {
 }
 
 /// Waits until a log holds a line of this kind.
-fn wait_for_line(run_dir: &Path, kind: &str) {
+pub(crate) fn wait_for_line(run_dir: &Path, kind: &str) {
     let waited = std::time::Instant::now();
     while Log::read(run_dir).of_whole_lines(kind).is_empty() {
         assert!(waited.elapsed() < crate::support::PATIENCE, "no line of the kind {kind}");
