@@ -308,6 +308,8 @@ fn a_run_whose_process_is_gone_is_closed_by_the_next_one_and_can_still_be_resume
     let model = Model::says([answer("Done.")]);
     place.at(Mission::resume(&orphan)).model(&model).run().exits(0).ends("answered");
     assert_eq!(Log::read(&orphan_dir).problems(), Vec::<String>::new());
+    let replayed = place.at(Mission::verb(["replay", "--strict", &orphan])).run();
+    assert!(replayed.stdout.contains("1 same"), "{replayed}");
 }
 
 #[test]

@@ -165,21 +165,26 @@ fn of_two_operators_who_resume_at_once_one_does() {
     }
 }
 
-/// The text of a result that the model was shown only in part is there for it after a crash, by the handle that it knows.
+/// The text of a result that the model was shown only in part is there for it after a crash, by the handle that it knows; a typed payload is too.
 #[test]
 fn what_a_handle_stands_for_outlives_a_crash() {
-    let server = needs!(servers::misbehaving(&[]));
+    let (server, counting) = (needs!(servers::misbehaving(&[])), needs!(servers::counting()));
     let folder = tempfile::tempdir().unwrap();
-    let model = Model::says([call("mcp.big", json!({"kib": 200})), Turn::Stall]);
-    let live = Mission::objective("read").model(&model).mcp_stdio("mcp", &server).directory(folder.path()).spawn();
-    live.wait_for("the second step", |record| record["event"] == "step_started" && record["index"] == 1);
+    std::fs::write(folder.path().join("ledger"), "lamp\nchair\n").unwrap();
+    let model = Model::says([call("mcp.big", json!({"kib": 200})), call("store.count", json!({})), Turn::Stall]);
+    let mission = Mission::objective("read").model(&model).mcp_stdio("mcp", &server).mcp_stdio("store", &counting);
+    let live = mission.directory(folder.path()).spawn();
+    live.wait_for("the third step", |record| record["event"] == "step_started" && record["index"] == 2);
     kill(live);
-    let model = Model::says([call("mission_result", json!({"handle": "r1", "lines": "3000-3001"})), answer("Read.")]);
+    let read = |arguments| call("mission_result", arguments);
+    let lines = read(json!({"handle": "r1", "lines": "3000-3001"}));
+    let model = Model::says([lines, read(json!({"handle": "r2", "path": "ledger.items[1]"})), answer("Read.")]);
     let resumed = Mission::resume(&only_run(folder.path())).model(&model).directory(folder.path()).run();
     resumed.exits(0).ends("answered");
-    let output = resumed.only("tool_result")["output"].as_str().unwrap().to_owned();
-    assert!(output.contains("line 000002999 of the numbered lines"), "{output}");
-    assert_eq!(resumed.only("mission_finished")["usage"]["calls"], 3, "what was spent before counts");
+    let outputs: Vec<Value> = resumed.named("tool_result").iter().map(|result| result["output"].clone()).collect();
+    assert!(outputs[0].as_str().unwrap().contains("line 000002999 of the numbered lines"), "{resumed}");
+    assert!(outputs[1].as_str().unwrap().contains("chair"), "{resumed}");
+    assert_eq!(resumed.only("mission_finished")["usage"]["calls"], 5, "what was spent before counts");
 }
 
 /// The lines of a log with other moments, the chain mended behind them.

@@ -22,8 +22,9 @@ def call(name, arguments):
     try:
         if name == "add":
             os.write(ledger, (arguments["item"] + "\n").encode())
-            return "added " + arguments["item"]
-        return str(os.fstat(ledger).st_size)
+            return {"text": "added " + arguments["item"], "typed": None}
+        items = os.read(ledger, 1 << 20).decode().split()
+        return {"text": str(len(items)), "typed": {"ledger": {"items": items}}}
     finally:
         os.close(ledger)
 
@@ -36,8 +37,9 @@ def answer(message):
     if method == "tools/list":
         return {"tools": TOOLS}
     if method == "tools/call":
-        text = call(parameters["name"], parameters.get("arguments") or {})
-        return {"content": [{"type": "text", "text": text}], "isError": False}
+        said = call(parameters["name"], parameters.get("arguments") or {})
+        result = {"content": [{"type": "text", "text": said["text"]}], "isError": False}
+        return {**result, "structuredContent": said["typed"]} if said["typed"] else result
     return None
 
 
