@@ -98,7 +98,7 @@ impl Fold {
             run.untold_gate();
         }
         let is_lost = |effect: &Effect| match effect {
-            Effect::Emit { .. } => !(goes_on && is_end(effect)) && !is_gate(effect),
+            Effect::Emit { .. } => !(is_gate(effect) || goes_on && is_end(effect)),
             effect => matches!(effect, Effect::Ask { .. }),
         };
         let lost = due.into_iter().filter(is_lost).collect();
