@@ -188,6 +188,7 @@ impl Run {
             (Entry::Closed(_), Phase::Ended { .. }) => {}
             (Entry::Closed(closed), phase) if !matches!(phase, Phase::Fresh) => {
                 let detail = closed.detail.clone();
+                self.tell_gate_at_end();
                 if let Some(detail) = detail.clone() {
                     self.notice(Observed { what: "run_closed".into(), detail, ..Observed::default() });
                 }

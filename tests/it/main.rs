@@ -34,6 +34,7 @@ mod inherit;
 mod journal;
 mod kills;
 mod plane;
+mod power;
 mod processes;
 mod reaching;
 mod recordings;

@@ -66,7 +66,7 @@ impl Run {
             Some(Doubt::Open { approval_id, key }) => {
                 call.intent.key.clone_from(key);
                 let approval_id = approval_id.clone();
-                self.wait_for_person(Gated { call, approval_id, about: About::Doubt, decision: None });
+                self.wait_for_person(Gated { call, approval_id, about: About::Doubt, decision: None, is_untold: false });
                 None
             }
         }
@@ -75,7 +75,7 @@ impl Run {
     /// A call that a crash left in doubt.
     pub(super) fn gated(&self, ordinal: u64, call: Pending) -> Phase {
         let approval_id = approval_id(&self.open.run_id, ordinal);
-        Phase::Gated(Box::new(Gated { call, approval_id, about: About::Doubt, decision: None }))
+        Phase::Gated(Box::new(Gated { call, approval_id, about: About::Doubt, decision: None, is_untold: false }))
     }
 
     /// Does what a person said about a call in doubt.

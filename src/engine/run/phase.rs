@@ -91,6 +91,8 @@ pub(super) struct Gated {
     pub(super) approval_id: String,
     pub(super) about: About,
     pub(super) decision: Option<Decision>,
+    /// Its `gate_requested` was lost with the process that had decided upon it.
+    pub(super) is_untold: bool,
 }
 
 /// What a person is asked.
