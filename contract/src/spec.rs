@@ -54,6 +54,9 @@ pub struct Spec {
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// True when those are names as they were given: no server had said yet what it offers. Every tool that one of them may mean needs approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gates_as_given: bool,
     /// Which tools need approval by what is known of them (`--gate`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_rules: Vec<GateRule>,

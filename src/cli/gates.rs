@@ -98,6 +98,21 @@ fn seconds(stated: &Stated) -> Result<Duration, CliError> {
 }
 
 impl GatePlan {
+    /// Writes into a run's specification what needs a person, where its tools are not known: the run ends before it begins, and whoever
+    /// carries it on is held to the same.
+    pub fn keep(&self, spec: &mut Spec, approvals: &Approvals) {
+        spec.gates.clone_from(&self.tools);
+        spec.gates_as_given = !self.tools.is_empty();
+        self.note(spec, approvals);
+    }
+
+    fn note(&self, spec: &mut Spec, approvals: &Approvals) {
+        spec.gate_rules.clone_from(&self.rules);
+        // Where approvals are not kept nobody can decide: only who says so waits.
+        spec.gate_wait_ms = self.wait.filter(|_| approvals.is_kept() || !self.is_wait_implied).map(milliseconds);
+        spec.gate_time_free = self.is_free;
+    }
+
     /// Writes into a run's specification what needs a person, once its tools are known. `offered` are those that the run offers.
     ///
     /// # Errors
@@ -111,10 +126,7 @@ impl GatePlan {
     ) -> Result<Option<Observed>, CliError> {
         let names: Vec<String> = offered.iter().map(|tool| tool.full_name()).collect();
         spec.gates = resolved(&self.tools, &names)?;
-        spec.gate_rules.clone_from(&self.rules);
-        // Where approvals are not kept nobody can decide: only who says so waits.
-        spec.gate_wait_ms = self.wait.filter(|_| approvals.is_kept() || !self.is_wait_implied).map(milliseconds);
-        spec.gate_time_free = self.is_free;
+        self.note(spec, approvals);
         let Some(stated) = &self.approval else { return Ok(None) };
         let approved = approved(stated, offered, approvals, clock)?;
         let is_gated = spec.gates.contains(&approved.tool) || !spec.gate_rules.is_empty();

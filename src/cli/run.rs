@@ -245,7 +245,9 @@ async fn mission(
                 let allowed = close_set(&configuration, &discovery)?;
                 let mut spec =
                     Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, allowed, store.is_kept(), &redactor) };
-                if !is_short(&discovery) {
+                if is_short(&discovery) {
+                    configuration.gates.keep(&mut spec, &approvals);
+                } else {
                     let offered = offered(&spec, &discovery);
                     observed.extend(configuration.gates.close(&mut spec, &offered, &approvals, &*clock)?);
                 }

@@ -207,3 +207,29 @@ fn what_became_of_a_call_in_doubt_is_answered_in_so_many_words() {
         assert_eq!(place.calls(), if word == Some("retry") { 2 } else { 1 });
     }
 }
+
+/// A run whose server was away when it began has its gates when it is carried on.
+#[test]
+fn gates_hold_where_the_server_came_up_only_later() {
+    let place = needs!(Place::new());
+    let up = place.state.path().join("up");
+    let script = format!("test -f {} && exec {} || exit 3", up.display(), place.server);
+    let server = format!("sh -c {}", shlex(&script));
+    for flags in [["--gate-tool", "add"], ["--gate", "destructive"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", place.state.path());
+        let model = Model::says([add()]);
+        let away = at(Mission::objective("add").model(&model).mcp_stdio("mcp", &server)).args(flags).run();
+        away.exits(1).ends("incomplete");
+        std::fs::write(&up, "").unwrap();
+        let id = away.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+        let resumed = at(Mission::resume(&id).model(&model)).run();
+        resumed.exits(0).ends("awaiting_approval").replays();
+        assert_eq!(place.calls(), 0, "nobody said yes");
+        std::fs::remove_file(&up).unwrap();
+    }
+}
+
+fn shlex(script: &str) -> String {
+    format!("'{}'", script.replace('\'', "'\\''"))
+}

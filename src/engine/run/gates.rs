@@ -10,6 +10,7 @@ use super::phase::{About, Gated, Pending, Phase};
 use super::{FoldError, Run};
 use crate::engine::effect::{Effect, GateRequest};
 use crate::engine::words;
+use crate::skill::same_tool;
 
 /// The name of the timer that ends the waiting at a gate.
 pub const GATE_TIMER: &str = "gate";
@@ -41,7 +42,9 @@ impl Run {
             GateRule::OpenWorld => !says("openWorldHint", false),
             GateRule::AllWrites => !only_reads,
         };
-        spec.gates.contains(&definition.full_name()) || spec.gate_rules.iter().any(by_rule)
+        let name = definition.full_name();
+        let is_meant = |gate: &String| *gate == name || (spec.gates_as_given && same_tool(gate, &name));
+        spec.gates.iter().any(is_meant) || spec.gate_rules.iter().any(by_rule)
     }
 
     /// Proposes a call to a person, or claims what one of them has said already.
