@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use mission_contract::conforms::conforms_line;
@@ -224,6 +224,7 @@ impl Mission {
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
+        let given = given.map(high);
         hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd), 3);
         let (control, words) = match std::mem::take(&mut self.control) {
             Control::None => (None, None),
@@ -233,6 +234,7 @@ impl Mission {
                 (Some(writing), Some(reading.into()))
             }
         };
+        let words = words.map(high);
         hand_over(&mut command, words.as_ref().map(AsRawFd::as_raw_fd), 4);
         leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
@@ -284,16 +286,29 @@ fn owned(number: RawFd) -> OwnedFd {
     unsafe { std::os::fd::FromRawFd::from_raw_fd(number) }
 }
 
-/// Keeps descriptors 3 and 4 of this process taken, so that no pipe of ours, and none of the standard library's, ever has that number.
+/// Keeps the low numbers of this process taken, so that no pipe of ours, and none of the standard library's, ever has one that a process
+/// is given. What somebody else had when it was asked for is taken the next time.
 fn reserve() {
-    static TAKEN: OnceLock<Vec<File>> = OnceLock::new();
-    TAKEN.get_or_init(|| {
-        let mut taken = vec![File::open("/dev/null").unwrap()];
-        while taken.last().unwrap().as_raw_fd() < 8 {
-            taken.push(File::open("/dev/null").unwrap());
+    static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let file = File::open("/dev/null").unwrap();
+        if file.as_raw_fd() > RESERVED {
+            return;
         }
-        taken
-    });
+        taken.push(file);
+    }
+}
+
+/// The numbers up to this one are kept free for processes that are started.
+const RESERVED: RawFd = 8;
+
+/// The same descriptor under a number that no process is given.
+fn high(descriptor: OwnedFd) -> OwnedFd {
+    if descriptor.as_raw_fd() > RESERVED {
+        return descriptor;
+    }
+    owned(nix::fcntl::fcntl(&descriptor, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(RESERVED + 1)).unwrap())
 }
 
 /// Puts a descriptor of ours on a number of the process that is to be started.
