@@ -3,8 +3,9 @@
 
 mod approvals;
 pub mod arguments;
+pub mod ceilings;
 pub mod configuration;
-pub mod contract_verbs;
+mod contract_verbs;
 mod demo;
 pub mod environment;
 pub mod error;
@@ -14,6 +15,7 @@ mod hiding;
 mod junit;
 pub mod objective;
 mod orphans;
+pub mod prices;
 mod recordings;
 mod replay;
 mod replay_verb;
@@ -23,6 +25,7 @@ mod run;
 mod runs;
 pub mod servers;
 mod sinks;
+mod speaking;
 mod tools;
 mod verify;
 

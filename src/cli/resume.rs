@@ -14,11 +14,12 @@ use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::gates::{self, GatePlan};
 use super::servers::{self, Servers};
-use super::{files, hiding};
+use super::speaking;
+use super::{ceilings, files, hiding};
 use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
 use crate::driver::{Known, Taken, decision};
 use crate::engine::fold::{Fold, Folded};
-use crate::engine::run::{CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
 use crate::redact::Redactor;
 use crate::skill::same_tool;
@@ -98,9 +99,12 @@ impl Held {
     }
 
     /// Whether somebody is asked or called: not where only the telling of its end was lost, nor while a person has to decide.
-    fn goes_on(&self, decision: Option<&Decision>) -> bool {
+    fn goes_on(&self, decision: Option<&Decision>, changed: &BTreeMap<String, Value>) -> bool {
         let run = &self.folded.run;
-        let waits_here = run.open().spec.gate_wait_ms.is_some();
+        let waits_here = match changed.get(CHANGED_GATE_WAIT) {
+            Some(wait) => wait.as_u64().is_some_and(|wait| wait > 0),
+            None => run.open().spec.gate_wait_ms.is_some(),
+        };
         run.outcome().is_none_or(is_resumable) && (waits_here || decision.is_some() || run.awaits().is_none())
     }
 
@@ -150,13 +154,14 @@ pub(super) fn resolve(
             return Err(differs("--trust-annotations", name, &spec.trusted.join(", ")));
         }
     }
-    let gates = same_gates(&flags.gates, environment, spec, &mut changed)?;
-    let mut limits = spec.limits.clone();
-    if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
-        // What is stated is that much further.
-        let further = configuration::limits(&flags.limits)?.steps;
-        limits.steps = further.map(|further| further.saturating_add(held.folded.run.steps_begun()));
-        changed.insert(CHANGED_STEPS.to_owned(), json!(limits.steps.unwrap_or(0)));
+    let speaking = speaking::resolve(&flags.streams, environment)?;
+    let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
+    let limits = ceilings::further(&flags.limits, &held.folded.run, &mut changed)?;
+    if let Some(stated) = Stated::flag("--supervisor", flags.limits.supervisor.as_deref()) {
+        let given = ceilings::supervisor(&flags.limits)?;
+        if given != spec.supervisor {
+            return Err(differs("--supervisor", &stated.value, &format!("{:?}", spec.supervisor).to_lowercase()));
+        }
     }
     let mut variables = environment.clone();
     if let Some(base) = &spec.base_url {
@@ -172,7 +177,7 @@ pub(super) fn resolve(
         ..ModelFlags::default()
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
-    let goes_on = held.goes_on(decision);
+    let goes_on = held.goes_on(decision, &changed);
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
         true => Some(configuration::model(&choice, &variables)?.behind(held.replies, spec.protocol == Protocol::Native)),
@@ -194,6 +199,8 @@ pub(super) fn resolve(
         model,
         stream: spec.stream,
         limits,
+        pricing: spec.pricing.clone(),
+        supervisor: spec.supervisor,
         skill: None,
         trusted: spec.trusted.clone(),
         gates,
@@ -201,6 +208,7 @@ pub(super) fn resolve(
         events: configuration::events(&flags.streams, environment),
         // What began so stays so.
         redact_evidence: spec.redact_evidence || flags.streams.redact_evidence,
+        speaking,
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
         profile: "safe",
@@ -339,11 +347,12 @@ fn same_model(flags: &ModelFlags, held: &Held) -> Result<(), CliError> {
 /// What the command line says of gates is what the run began with; how long it waits may be another time.
 fn same_gates(
     flags: &GateFlags,
+    has_control: bool,
     environment: &Environment,
     spec: &Spec,
     changed: &mut BTreeMap<String, Value>,
 ) -> Result<GatePlan, CliError> {
-    let mut plan = gates::resolve(flags, environment)?;
+    let mut plan = gates::resolve(flags, has_control, environment)?;
     if let Some(name) = plan.tools.iter().find(|name| !spec.gates.iter().any(|gate| same_tool(name, gate))) {
         return Err(differs("--gate-tool", name, &spec.gates.join(", ")));
     }
@@ -360,7 +369,8 @@ fn same_gates(
     }
     plan.approval = None;
     let wait = plan.wait.map(gates::milliseconds);
-    if flags.gate_wait.is_some() && wait != spec.gate_wait_ms {
+    let is_new = plan.is_wait_implied && spec.gate_wait_ms.is_none() && !spec.approvals_off;
+    if is_new || (flags.gate_wait.is_some() && wait != spec.gate_wait_ms) {
         changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
     }
     Ok(plan)

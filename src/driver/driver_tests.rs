@@ -117,6 +117,7 @@ async fn run_before(
             redactor: Arc::default(),
             clock: Arc::new(SystemClock::start()),
         },
+        outside: super::Outside::default(),
     };
     let ended = drive(
         Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() },

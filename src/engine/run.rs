@@ -1,15 +1,17 @@
 //! A run: state as a fold over the inputs. Every decision is made here and in the two files below, from inputs alone.
 
+mod budgets;
 mod calls;
+mod control;
 mod doubt;
 mod frame;
 mod gates;
 mod phase;
 mod replies;
+mod review;
 mod stretch;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use mission_contract::event::{
     BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, Resumed, ServerRef, StepStarted, Usage, UsageTotal,
@@ -17,14 +19,21 @@ use mission_contract::event::{
 use mission_contract::log::{
     Ask, Catalogue, Entry, Era, Leg, Message, Observed, Open, Purpose, Role, ServerCondition, ServerState,
 };
-use mission_contract::spec::Protocol;
+use mission_contract::spec::{Protocol, Sampling};
 
+pub use self::budgets::CLOCK_TIMER;
+use self::budgets::Stop;
+use self::control::Said;
+pub use self::control::{Disposition, Standing, Verdict};
 use self::doubt::Doubts;
-use self::frame::Frame;
+use self::frame::{Frame, verdict_frame};
 pub use self::gates::GATE_TIMER;
 use self::gates::Gates;
 use self::phase::Phase;
-pub use self::stretch::{Awaited, CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+use self::review::Watching;
+pub use self::stretch::{
+    Awaited, CHANGED_BYTES, CHANGED_COST, CHANGED_GATE_WAIT, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS, is_resumable,
+};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
@@ -78,15 +87,24 @@ pub struct Run {
     turn: Turn,
     waiting: Vec<Catalogue>,
     early: Vec<Observed>,
+    /// Questions to the model, whatever for.
     asks: u64,
+    /// Steps begun.
+    begun: u64,
     intents: u64,
     index: u64,
     steps: u64,
-    stop: Option<Option<String>>,
+    stop: Option<Stop>,
+    /// How the run gets on.
+    watch: Watching,
+    /// What the question in flight carries besides its messages.
+    asked: Frame,
     /// Calls whose effect is unknown, and those that a person gave up.
     doubts: Doubts,
     /// What people are asked.
     gates: Gates,
+    /// What was said from outside and not acted upon yet.
+    said: Said,
     /// For the first step of a later stretch.
     resumed: Option<Resumed>,
     ms: u64,
@@ -111,12 +129,16 @@ impl Default for Run {
             waiting: Vec::new(),
             early: Vec::new(),
             asks: 0,
+            begun: 0,
             intents: 0,
             index: 0,
             steps: 0,
             stop: None,
+            watch: Watching::default(),
+            asked: Frame::default(),
             doubts: Doubts::default(),
             gates: Gates::default(),
+            said: Said::default(),
             resumed: None,
             ms: 0,
             seq: 0,
@@ -148,11 +170,17 @@ impl Run {
                 self.waiting.push(catalogue.clone());
                 self.next_step();
             }
-            (Entry::Catalogue(catalogue), Phase::Asking { .. } | Phase::Calling { .. }) => self.waiting.push(catalogue.clone()),
+            (Entry::Catalogue(catalogue), Phase::Asking { .. } | Phase::Reviewing { .. } | Phase::Calling { .. }) => {
+                self.waiting.push(catalogue.clone());
+            }
             (Entry::Reply(reply), Phase::Asking { ordinal }) if *ordinal == reply.of => self.replied(reply),
+            (Entry::Reply(reply), Phase::Reviewing { ordinal, signal }) if *ordinal == reply.of => {
+                self.reviewer_replied(*signal, reply);
+            }
+            (Entry::Timer(timer), phase) if timer.name == CLOCK_TIMER && !matches!(phase, Phase::Fresh) => self.time_is_over(),
             (Entry::Result(result), Phase::Calling { ordinal, .. }) if *ordinal == result.of => self.returned(result),
-            (Entry::Control(control), phase) if control.word == "cancel" && !matches!(phase, Phase::Fresh) => {
-                self.cancel(control.signal.clone())
+            (Entry::Control(word), phase) if control::is_known(&word.word) && !matches!(phase, Phase::Fresh) => {
+                self.controlled(word)
             }
             (Entry::Observed(observed), phase) if phase.is_unannounced() => self.early.push(observed.clone()),
             (Entry::Observed(_), Phase::Ended { .. }) => {}
@@ -160,6 +188,7 @@ impl Run {
             (Entry::Closed(_), Phase::Ended { .. }) => {}
             (Entry::Closed(closed), phase) if !matches!(phase, Phase::Fresh) => {
                 let detail = closed.detail.clone();
+                self.tell_gate_at_end();
                 if let Some(detail) = detail.clone() {
                     self.notice(Observed { what: "run_closed".into(), detail, ..Observed::default() });
                 }
@@ -185,7 +214,7 @@ impl Run {
 
     /// What the replies cost so far, where any of them said so.
     pub fn usage(&self) -> Option<UsageTotal> {
-        self.ledger.total()
+        self.ledger.total(self.open.spec.pricing.as_ref())
     }
 
     fn emit(&mut self, event: Event) {
@@ -193,7 +222,7 @@ impl Run {
     }
 
     fn notice(&mut self, observed: Observed) {
-        let index = self.asks.checked_sub(1).map(|_| self.index);
+        let index = self.begun.checked_sub(1).map(|_| self.index);
         self.emit(Event::Notice(Notice {
             code: observed.what,
             detail: observed.detail,
@@ -232,10 +261,12 @@ impl Run {
             limits: Some(spec.limits.clone()),
             skill: spec.skill.clone(),
             servers,
+            control: spec.control.then_some(true),
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
         self.phase = Phase::Opened { announced: true };
+        self.arm_clock();
         let failure = self.tell_failed_servers();
         for observed in std::mem::take(&mut self.early) {
             self.notice(observed);
@@ -287,21 +318,40 @@ impl Run {
     }
 
     fn next_step(&mut self) {
-        if let Some(signal) = self.stop.clone() {
-            return self.cancelled(signal);
+        if self.stop.is_some() {
+            return self.stopped();
         }
-        let limit = self.open.spec.limits.steps.unwrap_or(0);
-        if limit > 0 && self.asks >= limit {
-            let budget = BudgetSpent { which: "steps".into(), limit: limit.into(), spent: self.asks.into() };
-            return self.finish(Outcome::BudgetExhausted, Some(budget), None, None);
+        if self.is_late() {
+            return self.out_of_time();
+        }
+        if self.is_wound_up() {
+            return self.wound_up();
+        }
+        if let Some(budget) = self.no_ask() {
+            return self.exhausted(budget);
+        }
+        if !self.looks_back() {
+            self.begin_step();
+        }
+    }
+
+    fn begin_step(&mut self) {
+        if let Some(budget) = self.no_ask() {
+            return self.exhausted(budget);
         }
         let changed = self.take_up_changes();
-        self.index = self.asks;
+        let mut injected = self.hear();
+        let (review, notes) = self.take_notes();
+        injected.extend(notes);
+        self.index = self.begun;
         let catalogue = changed.then(|| self.offer.catalogue());
         let resumed = self.resumed.take();
-        self.emit(Event::StepStarted(StepStarted { index: self.index, resumed, catalogue, ..StepStarted::default() }));
+        let started = StepStarted { index: self.index, resumed, catalogue, injected, review, ..StepStarted::default() };
+        self.emit(Event::StepStarted(started));
+        self.begun = self.begun.saturating_add(1);
         self.asks = self.asks.saturating_add(1);
-        let added = self.conversation.ask(&self.frame.header);
+        self.asked = self.frame_now();
+        let added = self.conversation.ask(&self.asked.header);
         let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };
         self.phase = Phase::Asking { ordinal: self.asks };
         self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.index });
@@ -309,15 +359,18 @@ impl Run {
 
     /// What the model is asked now: the whole request of the last [`Effect::Ask`].
     pub fn request(&self) -> ModelRequest {
+        let is_review = matches!(self.phase, Phase::Reviewing { .. });
+        let frame = if is_review { verdict_frame() } else { self.asked.clone() };
         ModelRequest {
             ordinal: self.asks,
-            purpose: Purpose::Step,
-            messages: self.conversation.messages(),
-            functions: Arc::clone(&self.frame.functions),
-            choice: self.frame.choice,
-            constraint: self.frame.constraint.clone(),
-            sampling: self.open.spec.sampling.clone(),
-            stream: self.open.spec.stream,
+            purpose: if is_review { Purpose::Review } else { Purpose::Step },
+            messages: if is_review { self.watch.asked() } else { self.conversation.messages() },
+            functions: frame.functions,
+            choice: frame.choice,
+            constraint: frame.constraint,
+            sampling: if is_review { Sampling::default() } else { self.open.spec.sampling.clone() },
+            stream: self.open.spec.stream && !is_review,
+            reply_tokens: self.ledger.reply_tokens(&self.open.spec.limits, self.open.spec.pricing.as_ref()),
         }
     }
 
@@ -349,12 +402,14 @@ impl Run {
     }
 
     fn cancel(&mut self, signal: Option<String>) {
-        if self.stop.is_some() {
-            return;
+        // Where the time is over, what is in flight is being given up already.
+        match &self.stop {
+            Some(Stop::Asked(_)) => return,
+            Some(Stop::Clock) => return self.stop = Some(Stop::Asked(signal)),
+            None => self.stop = Some(Stop::Asked(signal.clone())),
         }
-        self.stop = Some(signal.clone());
         match self.phase {
-            Phase::Asking { .. } => self.effects.push(Effect::AbortAsk),
+            Phase::Asking { .. } | Phase::Reviewing { .. } => self.effects.push(Effect::AbortAsk),
             Phase::Calling { .. } => self.effects.push(Effect::CancelCall),
             Phase::Listening | Phase::Gated(_) => self.cancelled(signal),
             // Nothing has begun yet: what comes next ends it.
@@ -368,7 +423,11 @@ impl Run {
     }
 
     fn finish(&mut self, outcome: Outcome, budget: Option<BudgetSpent>, reason: Option<String>, failure: Option<String>) {
-        self.finish_with(outcome, budget, reason, failure, self.stop.clone().flatten());
+        let signal = match &self.stop {
+            Some(Stop::Asked(signal)) => signal.clone(),
+            _ => None,
+        };
+        self.finish_with(outcome, budget, reason, failure, signal);
     }
 
     fn finish_with(
@@ -384,8 +443,8 @@ impl Run {
             steps: self.steps,
             max_steps: self.open.spec.limits.steps.unwrap_or(0),
             budget,
-            reason,
-            usage: self.ledger.total(),
+            reason: reason.or_else(|| self.stuck()),
+            usage: self.usage(),
             elapsed_s: Some(seconds(self.ms)),
             ..MissionFinished::default()
         };
@@ -424,10 +483,16 @@ fn seconds(ms: u64) -> f64 {
 #[cfg(test)]
 mod any_input_tests;
 #[cfg(test)]
+mod budgets_tests;
+#[cfg(test)]
+mod control_tests;
+#[cfg(test)]
 mod endings_tests;
 #[cfg(test)]
 mod gates_tests;
 #[cfg(test)]
 mod replies_tests;
+#[cfg(test)]
+mod review_tests;
 #[cfg(test)]
 mod stretch_tests;

@@ -11,7 +11,7 @@ use mission_contract::replay::{Drift, ReplayVerdict};
 use super::drift::Comparison;
 use super::recording::{CallName, Outside, Recording, Source, call_name};
 use crate::engine::effect::{Effect, Ending};
-use crate::engine::run::{FoldError, Run};
+use crate::engine::run::{FoldError, Run, is_resumable};
 use crate::redact::Redactor;
 
 /// What came of a replay.
@@ -27,6 +27,8 @@ pub struct Replayed {
     pub drift: Vec<Drift>,
     /// Model turns that came to their end.
     pub steps: u64,
+    /// Somebody ended it.
+    pub cancelled: bool,
 }
 
 /// What the engine waits for.
@@ -51,6 +53,8 @@ pub struct Player<'r> {
     outside: usize,
     replies: u64,
     results: u64,
+    /// Ends of stretches, and calls that wait for a person, that were told so far.
+    told: u64,
     /// Number of asks so far.
     asks: u64,
     asked: BTreeMap<Purpose, usize>,
@@ -78,6 +82,7 @@ impl<'r> Player<'r> {
             outside: 0,
             replies: 0,
             results: 0,
+            told: 0,
             asks: 0,
             asked: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -128,6 +133,7 @@ impl<'r> Player<'r> {
             verdict: self.comparison.verdict(),
             drift: self.comparison.drift().to_vec(),
             steps: self.run.steps(),
+            cancelled: self.run.is_cancelled(),
         }
     }
 
@@ -185,6 +191,7 @@ impl<'r> Player<'r> {
         if let (Entry::Catalogue(_), Waiting::List) = (&outside.entry, &self.waiting) {
             self.waiting = Waiting::Nothing;
         }
+        let ended = self.ending.clone();
         if let Entry::Writer(_) = outside.entry {
             self.ending = None;
             // What was in flight is gone with its process; whether a call could have been made is what the log says.
@@ -194,7 +201,12 @@ impl<'r> Player<'r> {
                 self.run.intended();
             }
         }
-        match self.apply(&outside.entry) {
+        let told = self.apply(&outside.entry);
+        if self.run.outcome().is_some() && self.ending.is_none() {
+            // It was over: whoever took it up only wrote down what its process had no time to.
+            self.ending = ended;
+        }
+        match told {
             // After a drift it may come where it makes no sense.
             Err(FoldError::OutOfPlace { .. }) if self.comparison.verdict() == ReplayVerdict::Decision => Ok(Vec::new()),
             told => told,
@@ -243,7 +255,12 @@ impl<'r> Player<'r> {
         let detail = format!("The recording ends {place}.");
         self.ran_out = Some(detail.clone());
         self.outside = self.recording.outside.len();
-        self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))
+        let told = self.tell(Entry::Closed(Closed { by: "replay".to_owned(), detail: Some(detail) }))?;
+        if self.ending.is_none() {
+            // The engine has nothing to end: no replay goes on for ever.
+            self.ending = Some(Ending { outcome: Outcome::Incomplete, failure: None, signal: None });
+        }
+        Ok(told)
     }
 
     /// Whether the recorded run ended by something that a recording cannot hold: it was killed, or a foreign one ended by its clock, its
@@ -266,9 +283,13 @@ impl<'r> Player<'r> {
                 Effect::Emit { mut event, .. } => {
                     self.is_begun = true;
                     self.redactor.event(&mut event);
+                    if self.was_untold(&event) {
+                        continue;
+                    }
                     self.comparison.record(&event);
                     // One ending a process: that of a stretch that was carried on is passed over.
-                    if !(matches!(*event, Event::MissionFinished(_)) && self.is_carried_on()) {
+                    let is_last = !self.is_carried_on() || self.run.outcome().is_some_and(|outcome| !is_resumable(outcome));
+                    if is_last || !matches!(*event, Event::MissionFinished(_)) {
                         events.push(*event);
                     }
                 }
@@ -280,13 +301,15 @@ impl<'r> Player<'r> {
                     self.waiting = Waiting::Reply { ordinal, purpose, nth, is_aborted: false };
                 }
                 Effect::Dispatch { intent, dispatch } => {
-                    self.comparison.intent(&intent);
+                    if !self.was_lost(dispatch.ordinal) {
+                        self.comparison.intent(&intent);
+                    }
                     let call = call_name(&intent.tool, &intent.arguments);
                     let (ordinal, called) = (dispatch.ordinal, &mut self.called);
                     let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
                     self.waiting = Waiting::Result { ordinal, call, nth, is_cancelled: false };
                 }
-                Effect::AbortAsk => {
+                Effect::AbortAsk | Effect::CutAsk => {
                     if let Waiting::Reply { is_aborted, .. } = &mut self.waiting {
                         *is_aborted = true;
                     }
@@ -297,7 +320,11 @@ impl<'r> Player<'r> {
                     }
                 }
                 // Nobody is asked again: what was said is in the recording.
-                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
+                Effect::Arm { .. }
+                | Effect::OpenGate(_)
+                | Effect::AwaitDecision { .. }
+                | Effect::LeaveGate
+                | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {
                     self.waiting = Waiting::Nothing;
@@ -308,8 +335,36 @@ impl<'r> Player<'r> {
         Ok(events)
     }
 
+    /// Whether the recorded run was killed before the intent of this number was written: whoever carried it on made the call, and wrote it.
+    fn was_lost(&self, ordinal: u64) -> bool {
+        let next = self.next_writer();
+        next.is_some_and(|next| (next.replies, next.results) <= (self.replies, self.results) && next.intents < ordinal)
+    }
+
+    /// Whether the recorded run was killed before the end of its stretch, or the call that waits for a person, was written: to whoever carried
+    /// it on, the end had not happened, and the call was told then.
+    fn was_untold(&mut self, event: &Event) -> bool {
+        let is_gate = matches!(event, Event::GateRequested(_));
+        if !is_gate && !matches!(event, Event::MissionFinished(finished) if is_resumable(finished.outcome)) {
+            return false;
+        }
+        if self.next_writer().is_some_and(|next| next.told <= self.told) {
+            if is_gate {
+                self.run.untold_gate();
+            }
+            return true;
+        }
+        self.told = self.told.saturating_add(1);
+        false
+    }
+
     fn is_carried_on(&self) -> bool {
-        self.recording.outside.iter().skip(self.outside).any(|outside| matches!(outside.entry, Entry::Writer(_)))
+        self.next_writer().is_some()
+    }
+
+    /// Where the next process takes over.
+    fn next_writer(&self) -> Option<&'r Outside> {
+        self.recording.outside.iter().skip(self.outside).find(|outside| matches!(outside.entry, Entry::Writer(_)))
     }
 }
 

@@ -56,6 +56,12 @@ pub trait ToolPlane: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
+    /// Sees to it that a server which was left alone for as long as a person thought still knows us: one that forgot its session gets a
+    /// new one. Takes no longer than a moment, and fails nothing.
+    fn wake(&self, _server: &str) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Ends the servers: end of input, a moment, TERM, a moment, KILL; always the whole group.
     fn close(&self) -> BoxFuture<'static, ()>;
 }

@@ -1,6 +1,8 @@
 //! Calls that a person has to allow: parked and resumed, waited for, given before, twice, late, by somebody else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
+use crate::support::planes::tool;
+use crate::support::remote::{Remote, body, result, status};
 use crate::support::run::{Finished, Mission, run_dirs};
 use crate::support::servers;
 
@@ -44,6 +48,14 @@ impl Place {
 
     fn approvals(&self, words: &[&str]) -> Finished {
         self.at(Mission::verb(["approvals"])).args(words).run()
+    }
+
+    /// The log holds, and replays to what it is.
+    #[track_caller]
+    fn replays(&self, run: &str) {
+        self.at(Mission::verb(["verify", run])).run().exits(0);
+        let replayed = self.at(Mission::verb(["replay", "--strict", run])).run();
+        assert!(replayed.stdout.contains("1 same"), "{replayed}");
     }
 
     /// The calls that the server really got.
@@ -100,6 +112,7 @@ fn a_parked_run_makes_the_approved_call_without_asking_the_model() {
         assert_eq!(log.problems(), Vec::<String>::new());
         assert_eq!(log.of_kind("decision")[0]["by"], "ana");
         place.resume(&run, &model).refused_beside(&["answered"]);
+        place.replays(&run);
         assert!(place.approvals(&["list", "--all"]).stdout.contains("spent"));
     }
 }
@@ -133,6 +146,7 @@ fn a_run_that_waits_goes_on_when_somebody_decides() {
         finished.exits(0).ends("answered");
         assert_eq!(finished.named("tool_result").first().map(|result| result["output"].as_str().unwrap()), output);
         assert_eq!(place.calls(), calls);
+        place.replays(finished.only("mission_started")["run_id"].as_str().unwrap());
     }
 }
 
@@ -154,6 +168,7 @@ fn a_run_that_waits_in_vain_is_parked_and_a_cancel_is_not_waited_for() {
     let resumed = place.resume(&run, &Model::says([answer("Five.")]));
     resumed.exits(0).ends("answered");
     assert_eq!(place.calls(), 1);
+    place.replays(&run);
 }
 
 #[test]
@@ -246,17 +261,24 @@ fn a_crash_between_the_yes_and_the_call_makes_it_once() {
     let spent: Value = serde_json::from_str(&place.approvals(&["show", &id_of, "--json"]).stdout).unwrap();
     assert_eq!(spent["spent_by"]["run"], run);
     assert_eq!(Log::read(&place.runs()[0]).problems(), Vec::<String>::new());
+    place.replays(&run);
 }
 
 #[test]
 fn nothing_inside_a_run_can_approve() {
-    // The only callers that decide are the verbs: rooms that a run is made of never do.
+    // Who decides are the verbs, and whoever writes to the control channel: one place writes down what came from there, and one place
+    // hands it what came.
+    let mut places = Vec::new();
     for source in crate::house::sources() {
         if matches!(source.room(), Some("cli" | "approvals")) {
             continue;
         }
-        assert!(!source.code.contains(".decide("), "{} decides", source.name);
+        for call in [".decide(", "desk.sign("] {
+            places.extend(source.code.match_indices(call).map(|_| format!("{} {call}", source.name)));
+        }
     }
+    places.sort();
+    assert_eq!(places, ["src/driver/desk.rs .decide(", "src/driver/hearing.rs desk.sign("]);
 }
 
 #[test]
@@ -277,4 +299,35 @@ fn a_recording_is_replayed_with_a_gate_that_it_had_not() {
     place.at(Mission::verb(["replay", &run, "--gate", "never"])).run().exits(2);
     assert_eq!(place.calls(), 1);
     assert!(!place.at(Mission::verb(["approvals", "list"])).run().stdout.contains("ap_"), "a replay asks nobody");
+}
+
+/// A06. A server that forgot its session while a person thought has a new one before the call goes out.
+#[test]
+fn a_session_that_a_server_forgot_meanwhile_does_not_cost_the_call() {
+    let forgot = Arc::new(AtomicBool::new(false));
+    let forgets = Arc::clone(&forgot);
+    let remote = Remote::handshake(json!([tool("add")]), move |heard, _| {
+        let is_known = !forgets.load(Ordering::SeqCst) || heard.header("mcp-session-id") == Some("s-2");
+        match heard.method() {
+            _ if !is_known => status(404),
+            "ping" => body(result(heard, json!({}))),
+            "tools/call" => body(result(heard, json!({"content": [{"type": "text", "text": "5"}]}))),
+            _ => status(405),
+        }
+    });
+    let model = Model::says([call("mcp.add", json!({})), answer("Five.")]);
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path());
+    let url = format!("mcp={}", remote.url());
+    let live =
+        at(Mission::objective("add").model(&model)).args(["--mcp-url", &url, "--gate-tool", "add", "--gate-wait", "60"]).spawn();
+    let gate = live.wait_for_event("gate_requested");
+    forgot.store(true, Ordering::SeqCst);
+    let id_of = gate["approval_id"].as_str().unwrap();
+    at(Mission::verb(["approvals", "approve", id_of, "--by", "ana"])).run().exits(0);
+    let finished = live.finish();
+    finished.exits(0).ends("answered");
+    assert_eq!(finished.only("tool_result")["output"], "5", "{finished}");
+    let calls = remote.heard_method("tools/call");
+    assert_eq!(calls.iter().map(|heard| heard.header("mcp-session-id")).collect::<Vec<_>>(), [Some("s-2")]);
 }

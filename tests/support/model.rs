@@ -51,6 +51,16 @@ impl Model {
         Self(answers.fold(ModelServer::start().repeating(), ModelServer::reply))
     }
 
+    /// A model that says the turn to which a conversation has come, however often it is asked: the number of its own messages in it. The
+    /// last one repeats.
+    pub fn follows(turns: impl IntoIterator<Item = Turn>) -> Self {
+        let answers: Vec<Answer> = (1..).zip(turns).map(|(number, turn)| said(turn).costing(usage(number))).collect();
+        Self(ModelServer::start().saying(move |request| {
+            let said = request.messages().iter().filter(|message| message["role"] == "assistant").count();
+            answers.get(said).or(answers.last()).unwrap().clone()
+        }))
+    }
+
     /// What `LOCAL_API_BASE` is to be.
     pub fn base_url(&self) -> String {
         self.0.base_url()

@@ -86,12 +86,17 @@ impl Request {
     }
 }
 
+/// Says what a request is answered.
+type ByRequest = dyn Fn(&Request) -> Answer + Send + Sync;
+
 #[derive(Default)]
 struct State {
     story: VecDeque<Answer>,
     /// The last answer of the story, where it is given again and again.
     last: Option<Answer>,
     repeats: bool,
+    /// What is said to a request, whatever was said before.
+    by_request: Option<Arc<ByRequest>>,
     let_go: bool,
     models: Option<Answer>,
     requests: Vec<Request>,
@@ -166,6 +171,12 @@ impl ModelServer {
     #[must_use]
     pub fn repeating(self) -> Self {
         self.shared.lock().repeats = true;
+        self
+    }
+
+    /// Says to every request what this says to it, however often and in whatever order it is asked.
+    pub fn saying(self, by_request: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+        self.shared.lock().by_request = Some(Arc::new(by_request));
         self
     }
 
@@ -291,6 +302,8 @@ fn serve(stream: TcpStream, number: usize, shared: &Shared) {
             request.bytes.extend(last);
         }
         request.body = serde_json::from_slice(&request.bytes).unwrap_or_default();
+        let by_request = shared.lock().by_request.clone().filter(|_| is_chat);
+        let answer = by_request.map_or(answer, |by_request| by_request(&request));
         request.at = Instant::now();
         {
             let mut state = shared.lock();

@@ -6,6 +6,7 @@ use mission_contract::event::Outcome;
 use mission_contract::log::{Decision, Intent};
 
 use crate::engine::reading::Proposed;
+use crate::engine::supervisor::Signal;
 
 /// See the module's doc.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ pub(super) enum Phase {
     Between,
     Asking {
         ordinal: u64,
+    },
+    /// A reviewer is asked how the run gets on.
+    Reviewing {
+        ordinal: u64,
+        signal: Signal,
     },
     Calling {
         ordinal: u64,
@@ -54,6 +60,7 @@ impl Phase {
             Phase::Listening => "waiting for the servers' lists",
             Phase::Between => "between two steps",
             Phase::Asking { .. } => "waiting for the model",
+            Phase::Reviewing { .. } => "waiting for a review",
             Phase::Calling { .. } => "waiting for a tool",
             Phase::Gated(_) => "waiting for a person",
             Phase::Resuming(_) => "being resumed",
@@ -84,6 +91,8 @@ pub(super) struct Gated {
     pub(super) approval_id: String,
     pub(super) about: About,
     pub(super) decision: Option<Decision>,
+    /// Its `gate_requested` was lost with the process that had decided upon it.
+    pub(super) is_untold: bool,
 }
 
 /// What a person is asked.

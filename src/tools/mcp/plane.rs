@@ -146,6 +146,16 @@ impl ToolPlane for McpPlane {
         })
     }
 
+    fn wake(&self, server: &str) -> BoxFuture<'static, ()> {
+        match self.servers.iter().find(|each| each.name() == server) {
+            Some(server) => {
+                let server = server.clone();
+                Box::pin(async move { server.wake().await })
+            }
+            None => Box::pin(std::future::ready(())),
+        }
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         let servers = self.servers.clone();
         Box::pin(async move {

@@ -218,6 +218,15 @@ impl Server {
         classified.result
     }
 
+    /// Asks a server that keeps a session for us whether it still does. One that does not is dead to us, and is reached anew for the next
+    /// call.
+    pub(crate) async fn wake(&self) {
+        let session = self.current.lock().await.session.clone();
+        if let Some(session) = session.filter(|session| session.is_kept_by_server()) {
+            session.ping(Duration::from_millis(limits::MCP_WAKE_MS)).await;
+        }
+    }
+
     /// Ends it.
     pub(crate) async fn close(&self) {
         self.closing.cancel();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use mission_contract::log::{CallEnd, CallResult, Era};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
-    PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerPeerInfo, SubscriptionFilter,
-    SubscriptionsListenRequest, SubscriptionsListenRequestParams,
+    PaginatedRequestParams, PingRequest, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerPeerInfo,
+    SubscriptionFilter, SubscriptionsListenRequest, SubscriptionsListenRequestParams,
 };
 use rmcp::service::{ClientCacheConfig, PeerRequestOptions, RequestHandle, RunningService, serve_directly};
 use rmcp::{Peer, RoleClient};
@@ -108,6 +108,20 @@ impl Session {
     /// Whether it can still be asked.
     pub(crate) fn is_alive(&self) -> bool {
         !self.exchange.closed().is_cancelled()
+    }
+
+    /// Whether the server remembers us by a session that it may forget.
+    pub(crate) fn is_kept_by_server(&self) -> bool {
+        self.wire.has_session()
+    }
+
+    /// Asks for a sign of life. What comes of it is seen by whether the session is alive then.
+    pub(crate) async fn ping(&self, within: Duration) {
+        let asked = self.ask(PingRequest::default().into(), Asked::of("ping"), None).await;
+        let Ok((handle, mut awaited)) = asked else { return };
+        if timeout(within, &mut awaited.answer).await.is_err() {
+            self.give_up(handle, "the sign of life took too long").await;
+        }
     }
 
     /// Whether arguments may travel as headers.

@@ -83,6 +83,11 @@ impl Wire {
         }
     }
 
+    /// Whether the server has given us a session.
+    pub(crate) fn has_session(&self) -> bool {
+        matches!(self, Wire::Http(http) if http.has_session())
+    }
+
     /// Whether a request is taken back by closing the stream of its answer, and not by a message.
     pub(crate) fn closes_to_cancel(&self, is_stateless: bool) -> bool {
         is_stateless && matches!(self, Wire::Http(_))

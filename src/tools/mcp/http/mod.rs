@@ -101,6 +101,11 @@ impl HttpWire {
         }
     }
 
+    /// Whether the server has given us a session.
+    pub(crate) fn has_session(&self) -> bool {
+        self.link.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Lets what was said last go out, gives the session back, and ends whatever is under way.
     pub(crate) async fn close(&self) {
         self.link.done.cancel();
