@@ -108,7 +108,7 @@ fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
 #[test]
 fn the_help_is_short_and_says_where_more_is() {
     let help = help(None);
-    assert!(help.lines().count() <= 90 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
+    assert!(help.lines().count() <= 94 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
     insta::assert_snapshot!(help, @"
     Carries out one objective with a language model and MCP tools, under governance.
 
@@ -133,6 +133,8 @@ fn the_help_is_short_and_says_where_more_is() {
           --on-reader-gone <WORD>       stop or continue when nobody reads the event stream any more [else
                                         continue]
           --exit-codes <WORD>           outcome: the exit status tells the outcome
+          --redact-file <FILE>          Hide each line of this file wherever it turns up [MISSION_REDACT_FILE]
+          --redact-evidence             Redact outputs and arguments of tools too
           --resume <ID>                 Carry this run on, as its log has it [MISSION_RESUME]
           --start-or-resume             Begin the run that --run-id names, or carry it on
           --run-id <ID>                 The run of --start-or-resume, `run_NAME`
