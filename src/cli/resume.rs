@@ -157,6 +157,15 @@ pub(super) fn resolve(
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
     let limits = ceilings::further(&flags.limits, &held.folded.run, &mut changed)?;
+    let (spent, run) = (held.folded.run.seconds_spent(), held.held.run_id());
+    if let (Some(seconds), true) = (limits.seconds, decision.is_some())
+        && seconds <= spent
+    {
+        // A decision would be spent on a call that cannot be made any more.
+        return Err(CliError::Refused(format!(
+            "run {run} has used up its {seconds} s and cannot act on what was decided; give it more with --mission-seconds SECONDS"
+        )));
+    }
     if let Some(stated) = Stated::flag("--supervisor", flags.limits.supervisor.as_deref()) {
         let given = ceilings::supervisor(&flags.limits)?;
         if given != spec.supervisor {

@@ -25,6 +25,7 @@ mod doubt;
 mod endings;
 mod eras;
 mod faults;
+mod field_gates;
 mod fold;
 mod gates;
 mod guardian;
