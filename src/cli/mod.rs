@@ -3,6 +3,7 @@
 
 mod approvals;
 pub mod arguments;
+mod awaited;
 pub mod ceilings;
 pub mod configuration;
 mod contract_verbs;

@@ -14,11 +14,12 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::arguments::RunArguments;
+use super::awaited::{self, Waiting};
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
-use super::resume::{self, Held, Waiting};
+use super::resume::{self, Held};
 use super::{approvals, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
 use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
@@ -87,7 +88,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
             (None, _) => {
-                let waiting = resume::waiting(&held, &approvals)?;
+                let waiting = awaited::waiting(&held, &approvals)?;
                 let resumed = resume::resolve(arguments, environment, &held, waiting.decision.as_ref())?;
                 (resumed.configuration, Stretch::Later(Box::new(Later { held, changed: resumed.changed, waiting })))
             }

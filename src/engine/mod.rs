@@ -20,6 +20,7 @@ pub mod results;
 pub mod run;
 #[cfg(test)]
 mod run_story;
+pub mod signal;
 pub mod summary;
 pub mod supervisor;
 pub mod texts;

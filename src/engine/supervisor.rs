@@ -7,46 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::signal::Signal;
 use super::words;
 use crate::limits::{
     DECISION_CANDIDATES, REVIEW_ACTS, REVIEW_NOTE_CHARACTERS, REVIEW_REFUNDS, REVIEWS, SIGNAL_OSCILLATION, SIGNAL_REJECTED,
     SIGNAL_REPEATS, SIGNAL_SAME_REPLY, SIGNAL_STALE, size,
 };
-
-/// A pattern that shows no progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Signal {
-    /// The same call came back with the same result.
-    RepeatedCall,
-    /// No reply of several steps could be used.
-    RejectedReplies,
-    /// Two calls take turns.
-    Oscillation,
-    /// No step of several brought anything new.
-    NoNewEvidence,
-}
-
-impl Signal {
-    /// Its word on the wire.
-    pub fn word(self) -> &'static str {
-        match self {
-            Signal::RepeatedCall => "repeated_call",
-            Signal::RejectedReplies => "rejected_replies",
-            Signal::Oscillation => "oscillation",
-            Signal::NoNewEvidence => "no_new_evidence",
-        }
-    }
-
-    /// How often it has to be seen the first time.
-    fn base(self) -> u64 {
-        match self {
-            Signal::RepeatedCall => SIGNAL_REPEATS,
-            Signal::RejectedReplies => SIGNAL_REJECTED,
-            Signal::Oscillation => SIGNAL_OSCILLATION,
-            Signal::NoNewEvidence => SIGNAL_STALE,
-        }
-    }
-}
 
 /// What a review says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +229,7 @@ impl Watch {
         self.left = self.left.saturating_sub(1);
         let verdict = if said == Verdict::Progressing && !may_progress { Verdict::Stuck } else { said };
         if verdict == Verdict::Progressing {
-            let raised = self.threshold(signal).saturating_add(signal.base());
+            let raised = self.threshold(signal).saturating_add(base(signal));
             self.thresholds.insert(signal, raised);
             if signal == Signal::NoNewEvidence && self.refunds > 0 {
                 (self.refunds, self.left) = (self.refunds.saturating_sub(1), self.left.saturating_add(1));
@@ -273,7 +239,7 @@ impl Watch {
     }
 
     fn threshold(&self, signal: Signal) -> u64 {
-        self.thresholds.get(&signal).copied().unwrap_or(signal.base())
+        self.thresholds.get(&signal).copied().unwrap_or(base(signal))
     }
 }
 
@@ -301,6 +267,16 @@ fn read(text: &str) -> Option<(Verdict, Option<String>)> {
             said.note.map(|note| note.trim().chars().take(size(REVIEW_NOTE_CHARACTERS.saturating_mul(10))).collect::<String>());
         Some((verdict, note.filter(|note| !note.is_empty())))
     })
+}
+
+/// How often a pattern has to be seen the first time.
+fn base(signal: Signal) -> u64 {
+    match signal {
+        Signal::RepeatedCall => SIGNAL_REPEATS,
+        Signal::RejectedReplies => SIGNAL_REJECTED,
+        Signal::Oscillation => SIGNAL_OSCILLATION,
+        Signal::NoNewEvidence => SIGNAL_STALE,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Every sentence that the engine says to a model. Words are data of the run: what was said is in the log's `ask` lines.
 
-use super::supervisor::Signal;
+use super::signal::Signal;
 use crate::limits::{NAMES_LISTED, QUOTED_CHARACTERS};
 
 /// The name under which kept results are read.

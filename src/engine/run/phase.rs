@@ -6,7 +6,7 @@ use mission_contract::event::Outcome;
 use mission_contract::log::{Decision, Intent};
 
 use crate::engine::reading::Proposed;
-use crate::engine::supervisor::Signal;
+use crate::engine::signal::Signal;
 
 /// See the module's doc.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use super::phase::Phase;
 use super::{Run, said};
 use crate::engine::conversation::Conversation;
 use crate::engine::effect::Effect;
-use crate::engine::supervisor::{Reviewed, Signal, Verdict, Watch};
+use crate::engine::signal::Signal;
+use crate::engine::supervisor::{Reviewed, Verdict, Watch};
 use crate::engine::words;
 
 /// What is watched, and what came of it.
