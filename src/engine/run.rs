@@ -210,7 +210,7 @@ impl Run {
     fn start(&mut self, catalogue: &Catalogue) {
         let spec = &self.open.spec;
         self.servers = catalogue.servers.clone();
-        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone());
+        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone()).limited(spec.tool_limit);
         let tools_of = |name: &str| catalogue.tools.iter().filter(|tool| tool.server == name).count() as u64;
         let servers = self.servers.iter().map(|server| server_ref(server, tools_of(&server.name))).collect();
         let gated = self.offer.gated(|definition| self.is_gated(definition));
@@ -335,6 +335,10 @@ impl Run {
                 let detail = format!("The definition of {name} changed; this run goes on with the one it began with.");
                 self.notice(Observed { what: "definition_changed".into(), detail, server: Some(server), of: None });
             }
+        }
+        for (name, server) in self.offer.kept_out() {
+            let detail = format!("The tool {name} joined past the limit on tools; it is not offered.");
+            self.notice(Observed { what: "tool_limit".into(), detail, server: Some(server), of: None });
         }
         let after: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
         if before == after {
