@@ -5,17 +5,22 @@ mod approvals;
 pub mod arguments;
 mod awaited;
 pub mod ceilings;
+pub mod closing;
 pub mod configuration;
 mod contract_verbs;
 mod demo;
+mod discover;
 pub mod environment;
 pub mod error;
 pub mod files;
 pub mod gates;
 mod hiding;
+mod history;
 mod junit;
+mod lock;
 pub mod objective;
 mod orphans;
+pub mod personality;
 pub mod prices;
 mod recordings;
 mod replay;
@@ -24,8 +29,11 @@ mod resume;
 mod retell;
 mod run;
 mod runs;
+mod same_texts;
 pub mod servers;
 mod sinks;
+mod skill_check;
+pub mod skills;
 mod speaking;
 mod tools;
 mod verify;
@@ -36,8 +44,8 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
-    VerifyArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, LockArguments, ReplayArguments, RunArguments, SchemaArguments,
+    SkillArguments, ToolsArguments, VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -142,6 +150,14 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         }
         Verb::Runs => runs::runs(words, environment, &mut out),
         Verb::Approvals => approvals::approvals(words, environment, &mut out),
+        Verb::Skill => {
+            let Some((arguments, later)) = read_verb::<SkillArguments>(verb, words)? else { return help() };
+            skill_check::skill(&arguments, &later, environment, &mut out)
+        }
+        Verb::Lock => {
+            let Some((arguments, later)) = read_verb::<LockArguments>(verb, words)? else { return help() };
+            lock::lock(&arguments, &later, environment, &mut out)
+        }
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
             verify::verify(&arguments, environment, &mut out)

@@ -45,6 +45,8 @@ pub enum Verb {
     Tools,
     Runs,
     Approvals,
+    Skill,
+    Lock,
     Verify,
     Schema,
     Contract,
@@ -54,12 +56,14 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 10] = [
+    pub const ALL: [Verb; 12] = [
         Verb::Run,
         Verb::Demo,
         Verb::Tools,
         Verb::Runs,
         Verb::Approvals,
+        Verb::Skill,
+        Verb::Lock,
         Verb::Verify,
         Verb::Replay,
         Verb::Schema,
@@ -75,6 +79,8 @@ impl Verb {
             Verb::Tools => "tools",
             Verb::Runs => "runs",
             Verb::Approvals => "approvals",
+            Verb::Skill => "skill",
+            Verb::Lock => "lock",
             Verb::Verify => "verify",
             Verb::Schema => "schema",
             Verb::Contract => "contract",
@@ -94,7 +100,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["mcp", "lock", "policy", "skill", "completions"];
+const KEPT: &[&str] = &["mcp", "policy", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

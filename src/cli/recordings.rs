@@ -7,7 +7,7 @@ use mission_contract::spec::{GateRule, PromptText};
 
 use super::environment::Stated;
 use super::error::{CliError, quoted};
-use super::{files, gates, hiding};
+use super::{gates, hiding, skills};
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{LogReader, RunStore};
 use crate::limits::{LISTED_RECORDINGS, RECORDING_BYTES, size};
@@ -102,9 +102,15 @@ impl Variation {
     /// Reads it.
     ///
     /// # Errors
-    /// A skill that cannot be read, a rule that is none.
-    pub(super) fn of(skill: Option<&str>, gate_tools: &[String], gate_rules: &[String]) -> Result<Self, CliError> {
-        let skill = Stated::flag("--skill", skill).map(|stated| files::read_skill(&stated)).transpose()?;
+    /// A skill that cannot be read or asks for more than this build does, a rule that is none.
+    pub(super) fn of(
+        skill: Option<&str>,
+        without_grounding: bool,
+        gate_tools: &[String],
+        gate_rules: &[String],
+    ) -> Result<Self, CliError> {
+        let read = |stated: Stated| skills::read(&stated)?.governed(without_grounding);
+        let skill = Stated::flag("--skill", skill).map(read).transpose()?.map(|found| found.manifest);
         let (tools, rules) = (gates::names(gate_tools), gates::rules(gate_rules)?);
         let gates = (!tools.is_empty() || !rules.is_empty()).then_some((tools, rules));
         Ok(Self { skill, gates })

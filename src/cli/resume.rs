@@ -8,14 +8,17 @@ use mission_contract::log::{Decision, Entry, Observed, Writer};
 use mission_contract::spec::{Protocol, ServerSpec, Spec};
 use serde_json::{Value, json};
 
-use super::arguments::{GateFlags, ModelFlags, RunArguments, RunFlags};
+use super::arguments::{GateFlags, ModelFlags, RunArguments};
+use super::closing::Closing;
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::gates::{self, GatePlan};
+use super::personality::Personality;
+use super::same_texts;
 use super::servers::{self, Servers};
 use super::speaking;
-use super::{ceilings, files, hiding};
+use super::{ceilings, hiding};
 use crate::driver::{Known, Taken};
 use crate::engine::fold::{Fold, Folded};
 use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
@@ -141,7 +144,8 @@ pub(super) fn resolve(
     let spec = held.spec();
     agrees("the objective", objective.as_deref().filter(|text| !text.trim().is_empty()), &spec.objective)?;
     same_model(&flags.model, held)?;
-    same_skill(&flags, spec)?;
+    let personality = Personality::of(flags.conversation.personality.as_deref(), environment)?;
+    same_texts::check(&flags, environment, personality.as_ref(), spec)?;
     let mut changed = BTreeMap::new();
     let given = servers::resolve(&flags.tools.servers, environment)?;
     let typed = !(flags.tools.servers.mcp_stdio.is_empty() && flags.tools.servers.mcp_url.is_empty());
@@ -187,7 +191,10 @@ pub(super) fn resolve(
     let goes_on = held.goes_on(decision, &changed);
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
-        true => Some(configuration::model(&choice, &variables)?.behind(held.replies, spec.protocol == Protocol::Native)),
+        true => Some(
+            configuration::model(&choice, &variables, personality.as_ref())?
+                .behind(held.replies, spec.protocol == Protocol::Native),
+        ),
         false => None,
     };
     let now = model.as_ref().and_then(|model| model.base_url.as_ref());
@@ -208,7 +215,9 @@ pub(super) fn resolve(
         limits,
         pricing: spec.pricing.clone(),
         supervisor: spec.supervisor,
-        skill: None,
+        personality,
+        history: Vec::new(),
+        closing: Closing::default(),
         trusted: spec.trusted.clone(),
         gates,
         servers,
@@ -244,7 +253,7 @@ pub(super) fn torn(tail: &Tail) -> Option<Observed> {
     Some(Observed { what: "torn_tail".to_owned(), detail, ..Observed::default() })
 }
 
-fn differs(place: &str, given: &str, recorded: &str) -> CliError {
+pub(super) fn differs(place: &str, given: &str, recorded: &str) -> CliError {
     CliError::Refused(format!(
         "{place} is {} here and {} in the run; leave it out to carry the run on, or begin a new one",
         quoted(given),
@@ -252,7 +261,7 @@ fn differs(place: &str, given: &str, recorded: &str) -> CliError {
     ))
 }
 
-fn agrees(place: &str, given: Option<&str>, recorded: &str) -> Result<(), CliError> {
+pub(super) fn agrees(place: &str, given: Option<&str>, recorded: &str) -> Result<(), CliError> {
     match given {
         Some(given) if given != recorded => Err(differs(place, given, recorded)),
         _ => Ok(()),
@@ -316,17 +325,6 @@ fn same_gates(
         changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
     }
     Ok(plan)
-}
-
-/// A skill that is named again has the digest of the run's.
-fn same_skill(flags: &RunFlags, spec: &Spec) -> Result<(), CliError> {
-    let Some(stated) = Stated::flag("--skill", flags.tools.skill.as_deref()) else { return Ok(()) };
-    let given = files::read_skill(&stated)?.reference();
-    match &spec.skill {
-        Some(recorded) if recorded.digest == given.digest => Ok(()),
-        Some(recorded) => Err(differs("the digest of --skill", &given.digest, &recorded.digest)),
-        None => Err(differs("--skill", &given.name, "none")),
-    }
 }
 
 /// The servers of the run, as its log keeps them; those of which something was masked as they are given again.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mission_contract::LOG_FORMAT;
 use mission_contract::event::Outcome;
-use mission_contract::log::{Open, ServerCondition, ToolDefinition};
+use mission_contract::log::{Open, ToolDefinition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
 use serde_json::Value;
@@ -16,15 +16,15 @@ use tokio::sync::mpsc;
 use super::arguments::RunArguments;
 use super::awaited::{self, Waiting};
 use super::configuration::{self, RunConfiguration};
+use super::discover::is_short;
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
 use super::resume::{self, Held};
-use super::{approvals, hiding, retell, sinks, speaking};
+use super::{approvals, closing, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
 use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
 use crate::engine::texts;
-use crate::engine::words::RESULT_TOOL;
 use crate::journal::{RunLog, RunStore, is_run_id};
 use crate::model::ModelBackend;
 use crate::redact::Redactor;
@@ -95,7 +95,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
         },
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
-    hiding::add(configuration.servers.secrets());
+    hiding::add(configuration.secrets());
     let redactor = Arc::new(hiding::redactor()?.as_ref().clone().with_evidence(configuration.redact_evidence));
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     let control = configuration.speaking.control.as_ref();
@@ -245,9 +245,8 @@ async fn mission(
         sinks.push(witness);
         let (beginning, leg, log) = match stretch {
             Stretch::First { run_id } => {
-                let allowed = close_set(&configuration, &discovery)?;
-                let mut spec =
-                    Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, allowed, store.is_kept(), &redactor) };
+                let mut spec = Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, store.is_kept(), &redactor) };
+                observed.extend(configuration.closing.close(&mut spec, &discovery)?);
                 if is_short(&discovery) {
                     configuration.gates.keep(&mut spec, &approvals);
                 } else {
@@ -270,6 +269,7 @@ async fn mission(
             Stretch::Later(later) => {
                 let Later { held, changed, waiting } = *later;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
+                closing::still_locked(&held.folded.run, &discovery)?;
                 observed.extend(waiting.observed);
                 if let Some((id, spent, digest)) = &waiting.spend {
                     let spent = approvals.spend(id, spent, digest, clock.as_ref());
@@ -330,11 +330,6 @@ fn in_time(configuration: &RunConfiguration) -> Vec<ServerRequest> {
     requests
 }
 
-/// A server that is needed did not come up: the run ends before anything is offered.
-fn is_short(discovery: &Discovery) -> bool {
-    discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional)
-}
-
 /// The tools that a run offers.
 fn offered<'d>(spec: &Spec, discovery: &'d Discovery) -> Vec<&'d ToolDefinition> {
     match &spec.allowed_tools {
@@ -346,32 +341,19 @@ fn offered<'d>(spec: &Spec, discovery: &'d Discovery) -> Vec<&'d ToolDefinition>
     }
 }
 
-/// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
-fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<Option<Vec<String>>, CliError> {
-    let Some(skill) = &configuration.skill else { return Ok(None) };
-    if is_short(discovery) {
-        return Ok(Some(Vec::new()));
-    }
-    // What the engine answers itself is always on offer: a manifest may name it, and need not.
-    let results = std::iter::once(RESULT_TOOL.to_owned());
-    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).chain(results).collect();
-    let mut allowed = skill.close(&offered)?;
-    allowed.retain(|name| name != RESULT_TOOL);
-    Ok(Some(allowed))
-}
-
-fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, recorded: bool, redactor: &Redactor) -> Spec {
-    let skill = configuration.skill.as_ref();
+fn spec(configuration: &RunConfiguration, recorded: bool, redactor: &Redactor) -> Spec {
+    let skill = configuration.closing.skill.as_ref();
+    let personality = configuration.personality.as_ref();
     let model = configuration.model.as_ref();
     Spec {
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
         texts: Texts {
-            persona: text(texts::PERSONA),
+            persona: text(personality.map_or(texts::PERSONA, |personality| personality.system_message.trim())),
             skill: text(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
             protocol: text(texts::protocol(configuration.protocol)),
             conduct: text(texts::CONDUCT),
-            history: Vec::new(),
+            history: configuration.history.clone(),
         },
         sampling: configuration.sampling.clone(),
         provider: model.map(|model| model.provider.to_owned()).unwrap_or_default(),
@@ -382,7 +364,6 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         pricing: configuration.pricing.clone(),
         supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
-        allowed_tools,
         trusted: configuration.trusted.clone(),
         profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),

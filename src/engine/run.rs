@@ -236,7 +236,7 @@ impl Run {
     fn start(&mut self, catalogue: &Catalogue) {
         let spec = &self.open.spec;
         self.servers = catalogue.servers.clone();
-        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone());
+        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone()).limited(spec.tool_limit);
         let tools_of = |name: &str| catalogue.tools.iter().filter(|tool| tool.server == name).count() as u64;
         let servers = self.servers.iter().map(|server| server_ref(server, tools_of(&server.name))).collect();
         let gated = self.offer.gated(|definition| self.is_gated(definition));

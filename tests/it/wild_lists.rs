@@ -189,7 +189,7 @@ fn of_hundreds_of_tools_only_the_closed_set_is_shown() {
     assert!(generated.status.success());
     let serving = Serving::new(&serde_json::from_slice(&generated.stdout).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    for (allowed, offered) in [("t001", 1), ("\"t001\", \"t007?\", \"t008?\"", 2)] {
+    for (allowed, offered) in [("t001", 1), ("\"t001\", \"t007?\", \"t008?\"", 1)] {
         let front = format!("---\nname: lamps\ndescription: Counts.\nallowed_tools: [{allowed}]\n---\nCount lamps.\n");
         let path = write(folder.path(), "pack/SKILL.md", &front);
         let model = Model::says([call("srv.t001", json!({"p1": "x"})), answer("done")]);
@@ -201,6 +201,7 @@ fn of_hundreds_of_tools_only_the_closed_set_is_shown() {
         let refused: Vec<String> =
             finished.named("notice").iter().map(|notice| notice["detail"].as_str().unwrap().to_owned()).collect();
         assert!(refused.iter().any(|detail| detail.contains("`t007`") && detail.contains("262144")), "{refused:?}");
+        assert!(refused.iter().any(|detail| detail.contains("`t008`") && detail.contains("131072")), "{refused:?}");
         let asked = model.requests()[0].to_string();
         assert!(asked.contains("t001") && !asked.contains("t002") && !asked.contains("DDDD"), "{}", asked.len());
         assert_eq!(finished.only("tool_result")["ok"], true, "{finished}");

@@ -147,8 +147,8 @@ pub const FLAGS: &[Flag] = &[
         .env("MISSION_PROTOCOL")
         .words(&["json", "native"], &[]),
     switch("--no-stream", Landed, "Take each reply whole; no fragments of the answer.").env("MISSION_STREAM"),
-    taking("--history", "FILE", "(none)", Later, "Earlier turns that the conversation is seeded with.").env("MISSION_HISTORY"),
-    taking("--personality", "FILE", "(none)", Later, "Who the model is.").env("MISSION_PERSONALITY"),
+    taking("--history", "FILE", "(none)", Landed, "Earlier turns that the conversation is seeded with.").env("MISSION_HISTORY"),
+    taking("--personality", "FILE", "(none)", Landed, "Who the model is.").env("MISSION_PERSONALITY"),
     // the tools
     taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
     taking("--mcp-url", "[NAME=]URL", "(none)", Landed, "A tool server to reach over HTTP.").env("MCP_URL").repeatable(),
@@ -165,7 +165,11 @@ pub const FLAGS: &[Flag] = &[
         .repeatable()
         .ours(),
     switch("--confine-servers", Later, "Tool servers are started in the sandbox.").ours(),
-    taking("--skill", "DIR|FILE", "(none)", Landed, "The manifest that closes the set of tools.").env("MISSION_SKILL"),
+    taking("--tool-limit", "INTEGER", "(none)", Landed, "Most tools that may be offered to the model; more are refused.").ours(),
+    taking("--skill", "DIR|FILE|NAME", "(none)", Landed, "The manifest that closes the set of tools, or a shipped skill's name.")
+        .env("MISSION_SKILL"),
+    switch("--locked", Landed, "The skill's tools are those of the `mission.lock` beside its manifest, or the run is refused.")
+        .ours(),
     // the limits
     taking("--mission-steps", "INTEGER", "0", Landed, "Ceiling on model turns; 0 is none."),
     taking("--mission-seconds", "SECONDS", "(none)", Landed, "Ceiling on time.").env("MISSION_SECONDS"),
@@ -219,7 +223,7 @@ pub const FLAGS: &[Flag] = &[
         .words(&["safe"], &["dev", "research", "ops", "god"]),
     taking("--grant", "SCOPE[,SCOPE…]", "(none)", Later, "A scope besides the profile's.").repeatable(),
     taking("--policy", "FILE", "(none)", Later, "Rules for calls.").ours(),
-    switch("--no-grounding", Later, "The answer is not held against the results.").ours(),
+    switch("--no-grounding", Landed, "The answer is not held against the results.").ours(),
     switch("--unsandboxed", Later, "Code tools run without a sandbox.").env("MISSION_SANDBOX"),
     taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
     taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
@@ -282,10 +286,10 @@ pub const VARIABLES: &[Variable] = &[
     variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
-    variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
+    variable("MISSION_PERSONALITY", Landed, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
     variable("MISSION_SECONDS", Landed, "(unset)", "`--mission-seconds`; what is not above 0 is none."),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
-    variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
+    variable("MISSION_HISTORY", Landed, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_CONTROL", Landed, "(unset)", "`--control`."),

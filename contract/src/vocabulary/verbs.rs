@@ -71,6 +71,11 @@ pub const VERBS: &[Verb] = &[
         ],
         ..verb("approvals", Landed, "Lists, shows and decides what waits for a person.")
     },
+    Verb {
+        words: &[word("check", "What a manifest closes, what the model reads of it, and what is wrong with it: `check PATH`.")],
+        ..verb("skill", Landed, "Checks a skill, against tool servers where some are named.")
+    },
+    verb("lock", Landed, "Writes down the tools of a skill as its servers define them now, for `--locked`."),
     verb("verify", Landed, "Checks the logs of runs, line by line."),
     verb("replay", Landed, "Runs recordings again and reports drift."),
     verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
@@ -109,6 +114,7 @@ pub const VERB_FLAGS: &[VerbFlag] = &[
     taking("approvals", "--note", "TEXT", "In their words."),
     switch("approvals", "--all", "Those too that are decided or over."),
     switch("approvals", "--json", "One JSON object an approval."),
+    switch("skill", "--json", "One JSON object."),
     taking("verify", "--head", "SHA256", "A line of the log that is known: without it the tail was cut."),
 ];
 

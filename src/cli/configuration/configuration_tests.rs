@@ -30,7 +30,10 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("gpt-4o-mini")));
     assert_eq!(configuration.sampling, Sampling::default());
     assert!(
-        configuration.events.is_none() && configuration.runs.is_none() && configuration.skill.is_none() && configuration.colours
+        configuration.events.is_none()
+            && configuration.runs.is_none()
+            && configuration.closing.skill.is_none()
+            && configuration.colours
     );
     assert!(configuration.servers.requests.is_empty());
     assert!(!format!("{configuration:?}").contains(KEY.1), "a key is never shown");
@@ -100,7 +103,7 @@ fn refusals_name_what_is_wrong_and_the_fix() {
     insta::assert_snapshot!(no(&["--provider", "nobody"]), @"provider `nobody` (from --provider) is not known: name `openai`, `local` or `scripted`");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"MISSION_PROVIDER `mistral`: this build cannot ask that provider; name one of local, openai, scripted");
     insta::assert_snapshot!(no(&["--provider", "scripted"]), @"--provider scripted plays a file: name it with --script FILE");
-    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
+    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder, and no shipped skill of that name; name a SKILL.md, the folder that holds one, or one of analyst, parts-desk");
     insta::assert_snapshot!(no(&["--trust-annotations", "nobody"]), @"--trust-annotations `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(no(&["--mcp-optional", "nobody"]), @"--mcp-optional `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");

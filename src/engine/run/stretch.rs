@@ -110,7 +110,7 @@ impl Run {
                 return self.start(catalogue);
             }
             self.servers.clone_from(&catalogue.servers);
-            self.offer = Offer::new(&catalogue.tools, self.open.spec.allowed_tools.clone());
+            self.offer = Offer::new(&catalogue.tools, self.open.spec.allowed_tools.clone()).limited(self.open.spec.tool_limit);
         } else if !catalogue.servers.is_empty() {
             self.servers.clone_from(&catalogue.servers);
         }
@@ -187,6 +187,11 @@ impl Run {
     /// Who answers.
     pub fn leg(&self) -> &Leg {
         &self.leg
+    }
+
+    /// The digest of a tool's definition as the run began with it.
+    pub fn definition(&self, tool: &str) -> Option<&str> {
+        self.offer.digest(tool)
     }
 
     /// Model turns begun so far: what a limit on them counts.
