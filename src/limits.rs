@@ -204,6 +204,26 @@ limits! {
     SKILL_KEY_CHARACTERS = 80, "characters", "what a refusal repeats of a key";
     SKILL_NAME_CHARACTERS = 64, "characters", "a skill's name: records and lists show it";
 
+    // ----------------------------------------------------------------- policy
+    POLICY_BYTES = 256 * KIB, "bytes", "a policy file: it stands in the log of each of its runs";
+    POLICY_NODES = 50_000, "nodes", "the YAML of a policy file: what its largest count of rules takes";
+    POLICY_LEVELS = 16, "levels", "nesting in the YAML of a policy file";
+    POLICY_RULES = 2_000, "rules", "of a policy file: all of them are looked at in microseconds";
+    POLICY_REGEX_BYTES = MIB, "bytes", "one regular expression of a policy file, compiled";
+    POLICY_ID_CHARACTERS = 64, "characters", "a rule's name: each decision holds it";
+    POLICY_REASON_CHARACTERS = 500, "characters", "what a rule says of itself: a model reads it";
+    POLICY_PROBLEMS = 20, "problems", "of a policy file that one refusal names";
+    POLICY_SHOWN_CHARACTERS = 80, "characters", "what a refusal repeats of a text of a policy file";
+
+    // ------------------------------------------------------------------ audit
+    AUDIT_LINE_BYTES = 64 * KIB, "bytes", "one line of an audit file: it holds digests, no arguments and no results";
+    AUDIT_NAME_CHARACTERS = 200, "characters", "of a tool's name that nobody offers, in an audit file: a model may have made it up";
+    AUDIT_REASON_CHARACTERS = 2_000, "characters", "of why a call was refused or failed, in an audit file";
+    AUDIT_LOCK_MS = 1_000, "milliseconds", "how long a line waits for another process that writes one: a write takes microseconds";
+    AUDIT_LOCK_PAUSE_MS = 1, "milliseconds", "between two attempts to lock an audit file";
+    AUDIT_SYNC_MS = 200, "milliseconds", "after which a line of an audit file is synced, with all that came meanwhile; nothing waits for it";
+    AUDIT_CLOSE_MS = 5_000, "milliseconds", "how long the end of a run waits for the last sync of its audit file";
+
     // -------------------------------------------------------------------- cli
     CONFORM_LINE_BYTES = 256 * MIB, "bytes", "one line that `mission conform` reads: as long as a line of a log may be";
     CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";

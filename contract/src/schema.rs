@@ -10,18 +10,20 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::vocabulary::{self, EVENTS, Field, Kind, LOG_KINDS, Shape};
-use crate::{event, log, replay};
+use crate::{audit, event, log, policy_schema, replay};
 
 /// The dialect that every schema names.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Every schema by its name: one an event, and `stream` (any event), `control` (any word of the control channel),
-/// `log-line`, `replay-report`.
+/// `log-line`, `audit-line`, `policy`, `replay-report`.
 pub fn all() -> BTreeMap<&'static str, Value> {
     let mut schemas: BTreeMap<&'static str, Value> = EVENTS.iter().map(|shape| (shape.name, event(shape))).collect();
     schemas.insert("stream", stream());
     schemas.insert("control", control());
     schemas.insert("log-line", log_line());
+    schemas.insert("audit-line", audit_line());
+    schemas.insert("policy", policy_schema::policy());
     schemas.insert("replay-report", replay_report());
     schemas
 }
@@ -32,6 +34,8 @@ pub fn one(name: &str) -> Option<Value> {
         "stream" => Some(stream()),
         "control" => Some(control()),
         "log-line" => Some(log_line()),
+        "audit-line" => Some(audit_line()),
+        "policy" => Some(policy_schema::policy()),
         "replay-report" => Some(replay_report()),
         name => vocabulary::event(name).map(event),
     }
@@ -263,6 +267,23 @@ fn replay_report() -> Value {
     if let Value::Object(members) = &mut schema {
         members.insert("$schema".into(), json!(DIALECT));
         members.insert("title".into(), json!("replay-report"));
+    }
+    schema
+}
+
+fn audit_line() -> Value {
+    let mut schema = of::<audit::AuditLine>();
+    if let Value::Object(members) = &mut schema {
+        members.insert("$schema".into(), json!(DIALECT));
+        members.insert("title".into(), json!("audit-line"));
+        members.insert("additionalProperties".into(), json!(false));
+        let sum = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of the line's bytes before it." });
+        if let Some(Value::Object(properties)) = members.get_mut("properties") {
+            properties.insert("sum".into(), sum);
+        }
+        if let Some(Value::Array(required)) = members.get_mut("required") {
+            required.push(json!("sum"));
+        }
     }
     schema
 }
