@@ -34,7 +34,8 @@ pub fn policy() -> Value {
         ("at_most", json!({ "type": "number" })),
     ];
     let one_operator: Vec<Value> = operators.iter().map(|(name, _)| json!({ "required": [name] })).collect();
-    let place = [("pointer", json!({ "type": "string", "pattern": "^(/([^~/]|~[01])*)+$" })), ("not", json!({ "type": "boolean" }))];
+    let place =
+        [("pointer", json!({ "type": "string", "pattern": "^(/([^~/]|~[01])*)+$" })), ("not", json!({ "type": "boolean" }))];
     let mut condition = object(&[&place[..], &operators[..]].concat(), &["pointer"]);
     if let Value::Object(members) = &mut condition {
         members.insert("oneOf".into(), json!(one_operator));
@@ -60,7 +61,10 @@ pub fn policy() -> Value {
     if let Value::Object(members) = &mut schema {
         members.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
         members.insert("title".into(), json!("policy"));
-        members.insert("description".into(), json!("What `--policy` reads, as YAML. It narrows what may be called and widens nothing."));
+        members.insert(
+            "description".into(),
+            json!("What `--policy` reads, as YAML. It narrows what may be called and widens nothing."),
+        );
     }
     schema
 }

@@ -277,7 +277,8 @@ fn audit_line() -> Value {
         members.insert("$schema".into(), json!(DIALECT));
         members.insert("title".into(), json!("audit-line"));
         members.insert("additionalProperties".into(), json!(false));
-        let sum = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of the line's bytes before it." });
+        let sum =
+            json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of the line's bytes before it." });
         if let Some(Value::Object(properties)) = members.get_mut("properties") {
             properties.insert("sum".into(), sum);
         }

@@ -205,7 +205,8 @@ fn append_to(path: &Path) -> io::Result<File> {
 fn sync_behind(file: &File, woken: &Receiver<()>) -> io::Result<()> {
     while woken.recv().is_ok() {
         // What comes meanwhile is synced with it; the end is not waited out.
-        let is_over = matches!(woken.recv_timeout(Duration::from_millis(limits::AUDIT_SYNC_MS)), Err(RecvTimeoutError::Disconnected));
+        let is_over =
+            matches!(woken.recv_timeout(Duration::from_millis(limits::AUDIT_SYNC_MS)), Err(RecvTimeoutError::Disconnected));
         file.sync_data()?;
         if is_over {
             break;

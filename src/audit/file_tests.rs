@@ -68,7 +68,12 @@ fn a_line_that_a_crash_cut_is_moved_aside_and_what_is_no_audit_file_is_left_alon
     std::fs::write(&path, "{\"seq\":1").unwrap();
     open(&path).unwrap().close().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    for foreign in ["a letter to somebody\n".to_owned(), format!("{whole}and more\n"), format!("{}\n", "x".repeat(300_000)), "x".repeat(300_000)] {
+    for foreign in [
+        "a letter to somebody\n".to_owned(),
+        format!("{whole}and more\n"),
+        format!("{}\n", "x".repeat(300_000)),
+        "x".repeat(300_000),
+    ] {
         std::fs::write(&path, &foreign).unwrap();
         let refused = open(&path).err().unwrap().to_string();
         assert!(refused.contains("does not end like an audit file") && refused.contains("MISSION_AUDIT"), "{refused}");

@@ -10,9 +10,11 @@ pub mod environment;
 pub mod error;
 pub mod files;
 pub mod gates;
+pub mod governing;
 mod junit;
 pub mod objective;
 mod orphans;
+mod policy;
 mod recordings;
 mod replay;
 mod replay_verb;
@@ -31,8 +33,8 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
-    VerifyArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, PolicyArguments, ReplayArguments, RunArguments, SchemaArguments,
+    ToolsArguments, VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -134,6 +136,10 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         }
         Verb::Runs => runs::runs(words, environment, &mut out),
         Verb::Approvals => approvals::approvals(words, environment, &mut out),
+        Verb::Policy => {
+            let Some((arguments, _)) = read_verb::<PolicyArguments>(verb, words)? else { return help() };
+            policy::policy(&arguments, environment, &mut out)
+        }
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
             verify::verify(&arguments, environment, &mut out)

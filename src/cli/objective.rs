@@ -50,16 +50,18 @@ pub enum Verb {
     Contract,
     Conform,
     Replay,
+    Policy,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 10] = [
+    pub const ALL: [Verb; 11] = [
         Verb::Run,
         Verb::Demo,
         Verb::Tools,
         Verb::Runs,
         Verb::Approvals,
+        Verb::Policy,
         Verb::Verify,
         Verb::Replay,
         Verb::Schema,
@@ -80,6 +82,7 @@ impl Verb {
             Verb::Contract => "contract",
             Verb::Conform => "conform",
             Verb::Replay => "replay",
+            Verb::Policy => "policy",
         }
     }
 
@@ -94,7 +97,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["mcp", "lock", "policy", "skill", "completions"];
+const KEPT: &[&str] = &["mcp", "lock", "skill", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

@@ -60,7 +60,7 @@ pub(super) fn replay(
         return Err(refused(wanted, &problem));
     }
     let (skill, gates) = (flags.tools.skill.as_deref(), &flags.gates);
-    let open = Variation::of(skill, &gates.gate_tool, &gates.gate)?.of_recorded(&recording)?;
+    let open = Variation::of(skill, &gates.gate_tool, &gates.gate, flags.policy.policy.as_deref())?.of_recorded(&recording)?;
     let redactor = Arc::new(recordings::redactor(&recording)?);
     let events = Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS");
     let events = events.map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;

@@ -14,9 +14,12 @@ use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::files;
 use super::gates::{self, GatePlan};
+use super::governing;
 use super::servers::{self, Servers};
 use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
+use crate::audit::Place;
 use crate::driver::{Known, Taken, decision};
+use crate::engine::behaviours;
 use crate::engine::fold::{Fold, Folded};
 use crate::engine::run::{CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
@@ -63,7 +66,7 @@ impl Held {
             let line = line.map_err(|error| CliError::Refused(error.to_string()))?;
             match &line.entry {
                 Entry::Open(open) => {
-                    if let Some(flag) = open.behaviours.first() {
+                    if let Some(flag) = behaviours::unknown(&open.behaviours) {
                         return Err(CliError::Refused(format!(
                             "run {run_id} follows rule {flag}, which mission {} does not know; resume it with mission {} or later",
                             env!("CARGO_PKG_VERSION"),
@@ -151,6 +154,7 @@ pub(super) fn resolve(
         }
     }
     let gates = same_gates(&flags.gates, environment, spec, &mut changed)?;
+    let mut governance = governing::same(&flags.policy, environment, spec, &mut changed)?;
     let mut limits = spec.limits.clone();
     if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
         // What is stated is that much further.
@@ -173,6 +177,9 @@ pub(super) fn resolve(
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
     let goes_on = held.goes_on(decision);
+    if !goes_on {
+        governance.audit = Place::Nowhere;
+    }
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
         true => Some(configuration::model(&choice, &variables)?.behind(held.replies, spec.protocol == Protocol::Native)),
@@ -198,7 +205,7 @@ pub(super) fn resolve(
         events: configuration::events(&flags.streams, environment),
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
-        profile: "safe",
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     };
     Ok(Resumed { configuration, changed })

@@ -1,6 +1,7 @@
 //! The only loop that does I/O: it carries out the engine's effects, and feeds back what came of them. Every input is journaled before the
 //! engine sees it. It decides nothing.
 
+mod auditing;
 mod desk;
 mod fragments;
 mod last_words;
@@ -17,7 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, Notice};
 use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
+    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -32,6 +33,8 @@ use crate::redact::Redactor;
 use crate::sys::clock::Clock;
 use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
+pub use auditing::Auditing;
+use auditing::Auditor;
 pub use desk::{Desk, decision};
 use desk::{Heard, Listening};
 use fragments::Fragments;
@@ -52,6 +55,8 @@ pub struct Ended {
     pub signal: Option<EndSignal>,
     /// What went wrong inside.
     pub internal: Option<String>,
+    /// Why the last lines of the audit file may not be on the disk.
+    pub audit: Option<String>,
     /// Sinks that were given up, and how many records each was not given.
     pub given_up: Vec<(String, u64)>,
 }
@@ -70,7 +75,7 @@ impl From<FoldError> for Broken {
 
 /// Runs a mission to its end. `mission_finished` goes out on every path: a panic and a failed journal included.
 pub async fn drive(opening: Opening, parts: Parts) -> Ended {
-    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk } = parts;
+    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk, auditing } = parts;
     let mut driver = Driver {
         engine: Run::default(),
         log,
@@ -83,6 +88,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         signals,
         grace,
         desk,
+        auditor: Auditor::new(auditing),
         gate: None,
         has_waited: false,
         gate_until: None,
@@ -121,7 +127,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
             Patience::AtMost(left.max(Duration::from_millis(CLOSING_MS)))
         }
     };
-    let Driver { log, ending, signal, mut signals, .. } = driver;
+    let Driver { log, ending, signal, mut signals, auditor, .. } = driver;
     let close = async {
         let closing = log.close(patience).await;
         // Whoever reads has the last record; a plane that panics has nothing more to say.
@@ -134,7 +140,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         // It is over already: whoever asks a second time ends the process there and then.
         _ = signals.first(), if signal.is_none() => close.await,
     };
-    Ended { ending, journal: journal.or(closing.failed), signal, internal, given_up: closing.given_up }
+    Ended { ending, journal: journal.or(closing.failed), signal, internal, audit: auditor.close(), given_up: closing.given_up }
 }
 
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
@@ -154,6 +160,7 @@ struct Driver {
     signals: EndSignals,
     grace: Duration,
     desk: Desk,
+    auditor: Auditor,
     /// A decision that is waited for, and until when.
     gate: Option<Listening>,
     /// The next call waited for a person.
@@ -207,6 +214,9 @@ impl Driver {
                     self.input(Entry::Decision(decision))?;
                 }
                 Woke::Decision(Heard::Observed(observed)) => self.input(Entry::Observed(observed))?,
+                Woke::Unaudited(detail) => {
+                    self.input(Entry::Closed(Closed { by: "audit".to_owned(), detail: Some(detail) }))?;
+                }
                 Woke::NobodyDecided => {
                     self.leave_gate();
                     self.input(Entry::Timer(Timer { name: GATE_TIMER.to_owned() }))?;
@@ -223,6 +233,9 @@ impl Driver {
         let (failed, room) = (self.log.failed(), self.log.room());
         let (is_signalled, is_ending) = (self.signal.is_some(), self.end_by.is_some());
         let end_by = self.end_by;
+        if let Some(detail) = self.auditor.failure() {
+            return Woke::Unaudited(detail);
+        }
         if let Some(decision) = self.claimed.take() {
             return Woke::Decision(Heard::Decision(decision));
         }
@@ -299,6 +312,9 @@ impl Driver {
                     asking.cancel.cancel();
                 }
             }
+            Effect::Audit(audited) => self.auditor.note(*audited, ms, &self.redactor),
+            // Its line could not be written.
+            Effect::Dispatch { .. } if self.auditor.has_failed() => {}
             Effect::Dispatch { intent, dispatch } => {
                 self.log.append(ms, Entry::Intent(*intent));
                 let cancel = CancellationToken::new();
@@ -384,6 +400,7 @@ impl Driver {
             ..CallResult::default()
         });
         result.of = calling.ordinal;
+        self.auditor.returned(&result, self.clock.monotonic_ms(), &self.redactor);
         self.input(Entry::Result(result))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mission_contract::log::{Catalogue, Decision, Entry, Leg, Observed, Open, Writer};
 use tokio::sync::mpsc;
 
-use super::{Desk, Driver, Known};
+use super::{Auditing, Desk, Driver, Known};
 use crate::engine::effect::Effect;
 use crate::engine::fold::Folded;
 use crate::engine::run::FoldError;
@@ -74,6 +74,8 @@ pub struct Parts {
     pub grace: Duration,
     /// Where calls that wait for a person are noted, and decisions heard.
     pub desk: Desk,
+    /// Where it is written down what is called.
+    pub auditing: Auditing,
 }
 
 impl Driver {

@@ -70,6 +70,8 @@ pub(super) enum Woke {
     Listed(Option<Discovery>),
     Decision(Heard),
     NobodyDecided,
+    /// The audit file takes nothing any more.
+    Unaudited(String),
 }
 
 /// What comes of a question where there is no model.

@@ -61,7 +61,7 @@ impl Fold {
                     match effect {
                         Effect::Emit { .. } | Effect::Ask { .. } | Effect::Dispatch { .. } => self.due.push_back(effect),
                         Effect::Finish(ending) => self.ending = Some(ending),
-                        Effect::AbortAsk | Effect::CancelCall | Effect::ListAgain => {}
+                        Effect::AbortAsk | Effect::CancelCall | Effect::ListAgain | Effect::Audit(_) => {}
                         Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
                     }
                 }

@@ -4,6 +4,7 @@ mod calls;
 mod doubt;
 mod frame;
 mod gates;
+mod judging;
 mod phase;
 mod replies;
 mod stretch;
@@ -24,7 +25,7 @@ use self::frame::Frame;
 pub use self::gates::GATE_TIMER;
 use self::gates::Gates;
 use self::phase::Phase;
-pub use self::stretch::{Awaited, CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+pub use self::stretch::{Awaited, CHANGED_AUDIT, CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
@@ -33,6 +34,7 @@ use super::reading::Proposed;
 use super::request::ModelRequest;
 use super::results::Results;
 use super::words;
+use crate::policy::Authority;
 
 /// An input that does not fit the state: the log is not one that this engine writes.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -67,6 +69,8 @@ struct Turn {
 pub struct Run {
     phase: Phase,
     open: Open,
+    /// What decides about its calls.
+    authority: Authority,
     epoch: u64,
     leg: Leg,
     servers: Vec<ServerState>,
@@ -99,6 +103,7 @@ impl Default for Run {
         Self {
             phase: Phase::Fresh,
             open: Open::default(),
+            authority: Authority::default(),
             epoch: 1,
             leg: Leg::default(),
             servers: Vec::new(),
@@ -136,6 +141,7 @@ impl Run {
         match (input, &self.phase) {
             (Entry::Open(open), Phase::Fresh) => {
                 self.open = open.as_ref().clone();
+                self.govern();
                 self.phase = Phase::Opened { announced: false };
             }
             (Entry::Writer(writer), phase) if !matches!(phase, Phase::Fresh) => self.taken_over(writer),
@@ -232,6 +238,7 @@ impl Run {
             limits: Some(spec.limits.clone()),
             skill: spec.skill.clone(),
             servers,
+            policy: spec.policy.as_ref().map(|policy| policy.digest.clone()),
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
@@ -427,6 +434,8 @@ mod any_input_tests;
 mod endings_tests;
 #[cfg(test)]
 mod gates_tests;
+#[cfg(test)]
+mod judging_tests;
 #[cfg(test)]
 mod replies_tests;
 #[cfg(test)]

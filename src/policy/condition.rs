@@ -150,7 +150,9 @@ mod tests {
         assert_eq!(holds("/n", least(), false, json!({"n": 9_007_199_254_740_992_u64})), Holds::No);
         assert_eq!(holds("/n", least(), false, json!({"n": 9_007_199_254_740_993_u64})), Holds::Yes);
         let most = || Test::AtMost(json!(-0.5).as_number().unwrap().clone());
-        for (number, holding) in [(json!(-1), Holds::Yes), (json!(-0.5), Holds::Yes), (json!(0), Holds::No), (json!("1"), Holds::Unknown)] {
+        for (number, holding) in
+            [(json!(-1), Holds::Yes), (json!(-0.5), Holds::Yes), (json!(0), Holds::No), (json!("1"), Holds::Unknown)]
+        {
             assert_eq!(holds("/n", most(), false, json!({"n": number})), holding);
         }
         assert_eq!(holds("/n", Test::OneOf(vec![canonical::of_value(&json!(1))]), false, json!({"n": 1.0})), Holds::Yes);

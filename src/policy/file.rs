@@ -84,7 +84,8 @@ impl Policy {
         let mut reader = Reader::default();
         let (default, written) = reader.file(&tree);
         if reader.problems.is_empty() {
-            let globs = (0..).zip(&written).flat_map(|(rule, written)| written.globs.iter().map(move |glob| (rule, glob.as_str())));
+            let globs =
+                (0..).zip(&written).flat_map(|(rule, written)| written.globs.iter().map(move |glob| (rule, glob.as_str())));
             match Globs::new(globs) {
                 Ok(globs) => {
                     let rules = written.into_iter().map(|written| written.rule).collect();
@@ -170,7 +171,11 @@ impl Reader {
     /// The values of a mapping by their keys, in the order of `keys`; a key that is not among them is a problem.
     fn keys<'t, const N: usize>(&mut self, node: &'t Node, field: &str, keys: [&str; N]) -> Option<[Option<&'t Node>; N]> {
         let Tree::Map(pairs) = &node.value else {
-            self.problem(node, field, format!("this has to be a mapping with the keys {}, and is {}", keys.join(", "), node.value.kind()));
+            self.problem(
+                node,
+                field,
+                format!("this has to be a mapping with the keys {}, and is {}", keys.join(", "), node.value.kind()),
+            );
             return None;
         };
         let inside = |key: &str| if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") };
@@ -248,7 +253,11 @@ impl Reader {
             let field = format!("rules[{number}]");
             let Some(rule) = self.rule(node, &field) else { continue };
             if written.iter().any(|other| other.rule.id == rule.rule.id) {
-                self.problem(node, &format!("{field}.id"), format!("another rule is called `{}`; give each its own name", rule.rule.id));
+                self.problem(
+                    node,
+                    &format!("{field}.id"),
+                    format!("another rule is called `{}`; give each its own name", rule.rule.id),
+                );
             }
             written.push(rule);
         }
@@ -260,7 +269,8 @@ impl Reader {
         let inside = |key: &str| format!("{field}.{key}");
         let id = self.missing(node, field, "id", id).and_then(|id| self.id(id, &inside("id")));
         let globs = self.missing(node, field, "tools", tools).map_or_else(Vec::new, |tools| self.globs(tools, &inside("tools")));
-        let effect = self.missing(node, field, "effect", effect).map_or(Effect::Deny, |effect| self.effect(effect, &inside("effect")));
+        let effect =
+            self.missing(node, field, "effect", effect).map_or(Effect::Deny, |effect| self.effect(effect, &inside("effect")));
         let field = inside("when");
         let conditions = when.map_or(&[][..], |when| self.list(when, &field));
         let when = conditions.iter().enumerate().filter_map(|(number, node)| self.condition(node, &format!("{field}[{number}]")));
@@ -346,7 +356,11 @@ impl Reader {
         let text = self.text(node, field)?;
         let tokens = condition::tokens(text);
         if tokens.is_none() {
-            self.problem(node, field, format!("`{}` is no JSON Pointer to an argument; write one like /path or /items/0/name", shown(text)));
+            self.problem(
+                node,
+                field,
+                format!("`{}` is no JSON Pointer to an argument; write one like /path or /items/0/name", shown(text)),
+            );
         }
         tokens
     }

@@ -92,7 +92,9 @@ fn the_strictest_rule_that_holds_decides() {
 
 #[test]
 fn a_default_holds_where_no_rule_does_and_a_rule_that_allows_is_not_taken_on_a_doubt() {
-    let closed = policy("version: 1\ndefault: deny\nrules:\n- {id: small, tools: mcp.add, effect: allow, when: [{pointer: /a, at_most: 9}]}\n");
+    let closed = policy(
+        "version: 1\ndefault: deny\nrules:\n- {id: small, tools: mcp.add, effect: allow, when: [{pointer: /a, at_most: 9}]}\n",
+    );
     assert_eq!(said(&closed, "mcp.add", json!({"a": 9})), "allow by small");
     for other in [json!({"a": 10}), json!({"a": "9"}), json!({})] {
         assert_eq!(said(&closed, "mcp.add", other), "deny by default");

@@ -42,8 +42,7 @@ impl Globs {
 
     /// The rules of which a glob means this tool, each once.
     pub(super) fn rules_for(&self, tool: &str) -> Vec<usize> {
-        let mut rules: Vec<usize> =
-            self.set.matches(tool).into_iter().filter_map(|glob| self.rules.get(glob).copied()).collect();
+        let mut rules: Vec<usize> = self.set.matches(tool).into_iter().filter_map(|glob| self.rules.get(glob).copied()).collect();
         rules.sort_unstable();
         rules.dedup();
         rules

@@ -311,7 +311,7 @@ impl<'r> Player<'r> {
                     }
                 }
                 // Nobody is asked again: what was said is in the recording.
-                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
+                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } | Effect::Audit(_) => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {
                     self.waiting = Waiting::Nothing;

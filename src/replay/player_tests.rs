@@ -68,6 +68,7 @@ fn recording(inputs: Vec<In>) -> Recording {
                 | Effect::AwaitDecision { .. }
                 | Effect::Claim { .. }
                 | Effect::ListAgain
+                | Effect::Audit(_)
                 | Effect::Finish(_) => {}
             }
         }

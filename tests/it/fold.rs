@@ -62,6 +62,7 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         | Effect::AwaitDecision { .. }
         | Effect::Claim { .. }
         | Effect::ListAgain
+        | Effect::Audit(_)
         | Effect::Finish(_) => None,
     };
     effects.into_iter().filter_map(written).collect()

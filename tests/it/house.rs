@@ -21,7 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stream", &["engine", "sys", "redact"]),
     ("sandbox", &["engine", "sys", "redact"]),
     ("control", &["engine", "sys", "redact"]),
-    ("driver", &["engine", "skill", "model", "tools", "journal", "approvals", "audit", "stream", "sandbox", "control", "sys", "redact"]),
+    (
+        "driver",
+        &["engine", "skill", "model", "tools", "journal", "approvals", "audit", "stream", "sandbox", "control", "sys", "redact"],
+    ),
     ("replay", &["engine", "sys", "redact"]),
     ("demo", &["*"]),
     ("cli", &["*"]),

@@ -275,9 +275,14 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")
         .aliases(&["JUDAIS_LOBI_SANDBOX"])
         .accepts(&["none"]),
-    variable("MISSION_AUDIT", Landed, "(a new file in .mission/audit)", "Where the audit file goes; `none` or `off` writes none.")
-        .aliases(&["JUDAIS_LOBI_AUDIT"])
-        .accepts(&["none", "off"]),
+    variable(
+        "MISSION_AUDIT",
+        Landed,
+        "(a new file in .mission/audit)",
+        "Where the audit file goes; `none` or `off` writes none.",
+    )
+    .aliases(&["JUDAIS_LOBI_AUDIT"])
+    .accepts(&["none", "off"]),
     variable("MISSION_APPROVALS", Landed, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_APPROVALS"])
         .accepts(&["none", "off"]),

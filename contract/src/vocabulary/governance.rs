@@ -49,13 +49,7 @@ pub const TOOL_SCOPES: &[ToolScopes] = &[
     ToolScopes {
         tool: "fs",
         scopes: &["fs.read", "fs.write", "fs.delete"],
-        actions: &[
-            ("read", "fs.read"),
-            ("list", "fs.read"),
-            ("stat", "fs.read"),
-            ("write", "fs.write"),
-            ("delete", "fs.delete"),
-        ],
+        actions: &[("read", "fs.read"), ("list", "fs.read"), ("stat", "fs.read"), ("write", "fs.write"), ("delete", "fs.delete")],
     },
 ];
 

@@ -7,6 +7,7 @@ mod carrying;
 mod later;
 mod limits;
 mod model;
+mod policy;
 mod replay;
 mod runs;
 mod stream;
@@ -21,6 +22,7 @@ pub use carrying::CarryFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use policy::{PolicyArguments, PolicyFlags};
 pub use replay::{ReplayArguments, ReplayFlags};
 pub use runs::{ExportArguments, FollowArguments, ListArguments, PruneArguments, RunsVerb, ShowArguments, VerifyArguments};
 pub use stream::StreamFlags;
@@ -75,6 +77,9 @@ pub struct RunFlags {
     /// What a person is asked.
     #[command(flatten)]
     pub gates: GateFlags,
+    /// What may be called.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
     /// Whether a recording.
     #[command(flatten)]
     pub replay: ReplayFlags,
@@ -182,6 +187,7 @@ pub fn help(verb: Option<Verb>) -> String {
         Some(verb @ Verb::Tools) => of::<ToolsArguments>(verb),
         Some(verb @ Verb::Runs) => return runs_listed(verb),
         Some(verb @ Verb::Approvals) => of::<ApprovalsArguments>(verb),
+        Some(verb @ Verb::Policy) => of::<PolicyArguments>(verb),
         Some(verb @ Verb::Verify) => of::<VerifyArguments>(verb),
         Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),

@@ -29,6 +29,9 @@ pub struct ReplayArguments {
     /// Replay under this skill instead of the recorded one
     #[arg(long, value_name = "DIR|FILE")]
     pub skill: Option<String>,
+    /// Replay under these rules instead of the recorded ones
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<String>,
     /// Replay with a gate at these tools instead of the recorded ones; again for each further one
     #[arg(long, value_name = "NAME")]
     pub gate_tool: Vec<String>,

@@ -24,7 +24,10 @@ fn refused(words: &[&str], variables: &[(&str, &str)]) -> String {
 fn without_a_word_the_defaults_hold() {
     let configuration = resolved(&["--mission", " count the lamps\n"], &[KEY]).unwrap();
     assert_eq!(configuration.objective, " count the lamps\n");
-    assert_eq!((configuration.protocol, configuration.stream, configuration.profile), (Protocol::Json, true, "safe"));
+    assert_eq!(
+        (configuration.protocol, configuration.stream, configuration.governance.profile.as_str()),
+        (Protocol::Json, true, "safe")
+    );
     assert_eq!((configuration.limits.steps, configuration.grace), (None, Duration::from_secs(10)));
     let model = configuration.model.clone().unwrap();
     assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("gpt-4o-mini")));

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::phase::{About, Gated, Pending, Phase};
 use super::{FoldError, Run};
-use crate::engine::effect::{Effect, GateRequest};
+use crate::engine::effect::{self, GateRequest};
 use crate::engine::words;
+use crate::policy::{BY_GATE, Effect};
 
 /// The name of the timer that ends the waiting at a gate.
 pub const GATE_TIMER: &str = "gate";
@@ -28,8 +29,8 @@ pub(super) struct Gates {
 }
 
 impl Run {
-    /// Whether a tool needs a person. A server's own word takes nothing away, unless it is trusted.
-    pub(super) fn is_gated(&self, definition: &ToolDefinition) -> bool {
+    /// Whether the command line says that a tool needs a person. A server's own word takes nothing away, unless it is trusted.
+    pub(super) fn is_gated_by_flags(&self, definition: &ToolDefinition) -> bool {
         let spec = &self.open.spec;
         let trusted = spec.trusted.contains(&definition.server);
         let says = |name: &str, what: bool| {
@@ -55,7 +56,7 @@ impl Run {
         {
             self.gates.is_claimed = true;
             let (approval_id, key, digest) = (approved.approval_id.clone(), call.intent.key.clone(), call.intent.digest.clone());
-            self.effects.push(Effect::Claim { approval_id: approval_id.clone(), key, digest });
+            self.effects.push(effect::Effect::Claim { approval_id: approval_id.clone(), key, digest });
             self.phase = Phase::Gated(Box::new(Gated { call, approval_id, about: About::Claim, decision: None }));
             return;
         }
@@ -69,8 +70,8 @@ impl Run {
         let Gated { call, approval_id, about, .. } = &gated;
         let is_doubt = *about == About::Doubt;
         let left = self.turn.queue.len();
-        let reason = if is_doubt { words::in_doubt(&call.proposed.name, left) } else { words::gated(&call.proposed.name, left) };
-        self.effects.push(Effect::OpenGate(Box::new(GateRequest {
+        let reason = if is_doubt { words::in_doubt(&call.proposed.name, left) } else { self.why_gated(call, left) };
+        self.effects.push(effect::Effect::OpenGate(Box::new(GateRequest {
             approval_id: approval_id.clone(),
             index: self.index,
             intent: call.intent.clone(),
@@ -90,7 +91,7 @@ impl Run {
         if wait > 0 {
             let Intent { key, digest, .. } = call.intent.clone();
             let approval_id = approval_id.clone();
-            self.effects.push(Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
+            self.effects.push(effect::Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
             self.gates.since = Some(self.ms);
         }
         self.phase = Phase::Gated(Box::new(gated));
@@ -131,23 +132,33 @@ impl Run {
     }
 
     /// Does what a person said, or asks again.
-    pub(super) fn act_on(&mut self, gated: Gated) {
+    pub(super) fn act_on(&mut self, mut gated: Gated) {
         let Some(Decision { answer, by, note, .. }) = gated.decision.clone() else {
             return match gated.about {
                 About::Claim => self.propose(gated.call),
                 About::Gate | About::Doubt => self.wait_for_person(gated),
             };
         };
+        gated.call.decided_by = Some((gated.approval_id.clone(), by.clone()));
         match (gated.about, answer.as_str()) {
             (About::Doubt, answer) => self.settle_doubt(gated.call, answer, &by, note.as_deref()),
             (About::Gate | About::Claim, "approve") => self.make(gated.call),
             // It was not this run that it was spent on: a person is asked anew.
-            (About::Claim, _) => self.propose(gated.call),
+            (About::Claim, _) => self.propose(Pending { decided_by: None, ..gated.call }),
             (About::Gate, _) => {
                 let text = words::refused(&gated.call.proposed.name, &by, note.as_deref());
+                self.audit_refused(&gated.call, &text);
                 self.tell(&gated.call.proposed, &text);
                 self.next_call();
             }
         }
+    }
+
+    /// Why a call waits, with the rule of the policy that says so.
+    fn why_gated(&self, call: &Pending, left: usize) -> String {
+        let judged = &call.judged;
+        let by = self.authority.policy().filter(|_| judged.effect == Effect::Gate && judged.rule != BY_GATE);
+        let by = by.map(|_| (judged.rule.as_str(), judged.reason.as_deref()));
+        words::gated(&call.proposed.name, by, left)
     }
 }

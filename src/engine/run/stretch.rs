@@ -14,6 +14,9 @@ pub const CHANGED_STEPS: &str = "mission_steps";
 /// The name, in a `writer` line, of how long the run waits at a gate: milliseconds, 0 for not at all.
 pub const CHANGED_GATE_WAIT: &str = "gate_wait_ms";
 
+/// The name, in a `writer` line, of the audit file: its path, null for none.
+pub const CHANGED_AUDIT: &str = "audit_ref";
+
 /// What a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
@@ -48,6 +51,9 @@ impl Run {
         }
         if let Some(wait) = writer.changed.get(CHANGED_GATE_WAIT).and_then(serde_json::Value::as_u64) {
             self.open.spec.gate_wait_ms = (wait > 0).then_some(wait);
+        }
+        if let Some(audit) = writer.changed.get(CHANGED_AUDIT) {
+            self.open.spec.audit_ref = audit.as_str().map(str::to_owned);
         }
         self.stop = None;
         self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.asks });
