@@ -13,6 +13,7 @@
 mod support;
 
 mod approvals;
+mod audit;
 mod ceilings;
 mod conformance;
 mod consumer;
@@ -31,6 +32,7 @@ mod inherit;
 mod journal;
 mod kills;
 mod plane;
+mod policy;
 mod processes;
 mod reaching;
 mod recordings;
