@@ -249,6 +249,26 @@ limits! {
     GROUNDING_CITED_MOST = 1_000_000, "tokens", "that a manifest may ask an answer to cite";
     LOCK_BYTES = 4 * MIB, "bytes", "a mission.lock: two digests a tool, and there are at most so many tools";
 
+    // ----------------------------------------------------------------- policy
+    POLICY_BYTES = 256 * KIB, "bytes", "a policy file: it stands in the log of each of its runs";
+    POLICY_NODES = 50_000, "nodes", "the YAML of a policy file: what its largest count of rules takes";
+    POLICY_LEVELS = 16, "levels", "nesting in the YAML of a policy file";
+    POLICY_RULES = 2_000, "rules", "of a policy file: all of them are looked at in microseconds";
+    POLICY_REGEX_BYTES = MIB, "bytes", "one regular expression of a policy file, compiled";
+    POLICY_ID_CHARACTERS = 64, "characters", "a rule's name: each decision holds it";
+    POLICY_REASON_CHARACTERS = 500, "characters", "what a rule says of itself: a model reads it";
+    POLICY_PROBLEMS = 20, "problems", "of a policy file that one refusal names";
+    POLICY_SHOWN_CHARACTERS = 80, "characters", "what a refusal repeats of a text of a policy file";
+
+    // ------------------------------------------------------------------ audit
+    AUDIT_LINE_BYTES = 64 * KIB, "bytes", "one line of an audit file: it holds digests, no arguments and no results";
+    AUDIT_NAME_CHARACTERS = 200, "characters", "of a tool's name that nobody offers, in an audit file: a model may have made it up";
+    AUDIT_REASON_CHARACTERS = 2_000, "characters", "of why a call was refused or failed, in an audit file";
+    AUDIT_LOCK_MS = 1_000, "milliseconds", "how long a line waits for another process that writes one: a write takes microseconds";
+    AUDIT_LOCK_PAUSE_MS = 1, "milliseconds", "between two attempts to lock an audit file";
+    AUDIT_SYNC_MS = 200, "milliseconds", "after which a line of an audit file is synced, with all that came meanwhile; nothing waits for it";
+    AUDIT_CLOSE_MS = 5_000, "milliseconds", "how long the end of a run waits for the last sync of its audit file";
+
     // -------------------------------------------------------------------- cli
     PERSONALITY_BYTES = 256 * KIB, "bytes", "a personality, and the file of variables that it names: it all stands in the prompt";
     HISTORY_BYTES = 4 * MIB, "bytes", "a file of earlier turns, whatever it holds besides them";

@@ -87,6 +87,9 @@ pub struct Spec {
     /// Scopes granted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
+    /// The rules that narrow further what may be called (`--policy`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyText>,
     /// `bwrap` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -176,6 +179,18 @@ impl PromptText {
     pub fn of(text: &str) -> Self {
         Self { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
     }
+}
+
+/// A policy file as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PolicyText {
+    /// Where it came from, as it was named.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// SHA-256 of its bytes, in hex.
+    pub digest: String,
 }
 
 /// An earlier turn of a conversation.

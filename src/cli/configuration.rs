@@ -11,6 +11,7 @@ use super::closing::Closing;
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
 use super::gates::{self, GatePlan};
+use super::governing::{self, Governance};
 use super::personality::Personality;
 use super::servers::{self, Servers};
 use super::speaking::{self, Speaking};
@@ -59,8 +60,8 @@ pub struct RunConfiguration {
     pub runs: Option<Stated>,
     /// How long what is in flight may resist when the run ends.
     pub grace: Duration,
-    /// The profile that grants scopes.
-    pub profile: &'static str,
+    /// What may be called.
+    pub governance: Governance,
     /// False when `NO_COLOR` forbids colours.
     pub colours: bool,
 }
@@ -120,7 +121,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         redact_evidence: flags.streams.redact_evidence,
         runs: runs(environment),
         grace,
-        profile: "safe",
+        governance: governing::resolve(&flags.policy, environment)?,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     })
 }

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod error;
 pub mod files;
 pub mod gates;
+pub mod governing;
 mod hiding;
 mod history;
 mod junit;
@@ -21,6 +22,7 @@ mod lock;
 pub mod objective;
 mod orphans;
 pub mod personality;
+mod policy;
 pub mod prices;
 mod recordings;
 mod replay;
@@ -44,8 +46,8 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, LockArguments, ReplayArguments, RunArguments, SchemaArguments,
-    SkillArguments, ToolsArguments, VerifyArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, LockArguments, PolicyArguments, ReplayArguments, RunArguments,
+    SchemaArguments, SkillArguments, ToolsArguments, VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -157,6 +159,10 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         Verb::Lock => {
             let Some((arguments, later)) = read_verb::<LockArguments>(verb, words)? else { return help() };
             lock::lock(&arguments, &later, environment, &mut out)
+        }
+        Verb::Policy => {
+            let Some((arguments, _)) = read_verb::<PolicyArguments>(verb, words)? else { return help() };
+            policy::policy(&arguments, environment, &mut out)
         }
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };

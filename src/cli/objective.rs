@@ -52,11 +52,12 @@ pub enum Verb {
     Contract,
     Conform,
     Replay,
+    Policy,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 12] = [
+    pub const ALL: [Verb; 13] = [
         Verb::Run,
         Verb::Demo,
         Verb::Tools,
@@ -65,6 +66,7 @@ impl Verb {
         Verb::Skill,
         Verb::Lock,
         Verb::Verify,
+        Verb::Policy,
         Verb::Replay,
         Verb::Schema,
         Verb::Contract,
@@ -86,6 +88,7 @@ impl Verb {
             Verb::Contract => "contract",
             Verb::Conform => "conform",
             Verb::Replay => "replay",
+            Verb::Policy => "policy",
         }
     }
 
@@ -100,7 +103,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["mcp", "policy", "completions"];
+const KEPT: &[&str] = &["mcp", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

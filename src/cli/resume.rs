@@ -14,12 +14,15 @@ use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::gates::{self, GatePlan};
+use super::governing;
 use super::personality::Personality;
 use super::same_texts;
 use super::servers::{self, Servers};
 use super::speaking;
 use super::{ceilings, hiding};
+use crate::audit::Place;
 use crate::driver::{Known, Taken};
+use crate::engine::behaviours;
 use crate::engine::fold::{Fold, Folded};
 use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
@@ -65,7 +68,7 @@ impl Held {
             let line = line.map_err(|error| CliError::Refused(error.to_string()))?;
             match &line.entry {
                 Entry::Open(open) => {
-                    if let Some(flag) = open.behaviours.first() {
+                    if let Some(flag) = behaviours::unknown(&open.behaviours) {
                         return Err(CliError::Refused(format!(
                             "run {run_id} follows rule {flag}, which mission {} does not know; resume it with mission {} or later",
                             env!("CARGO_PKG_VERSION"),
@@ -174,6 +177,8 @@ pub(super) fn resolve(
             return Err(differs("--supervisor", &stated.value, &format!("{:?}", spec.supervisor).to_lowercase()));
         }
     }
+    let mut governance = governing::same(&flags.policy, environment, spec, &mut changed)?;
+    {}
     let mut variables = environment.clone();
     if let Some(base) = &spec.base_url {
         let ours = Stated::variable(environment, "LOCAL_API_BASE");
@@ -189,6 +194,9 @@ pub(super) fn resolve(
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
     let goes_on = held.goes_on(decision, &changed);
+    if !goes_on {
+        governance.audit = Place::Nowhere;
+    }
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
         true => Some(
@@ -227,7 +235,7 @@ pub(super) fn resolve(
         speaking,
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
-        profile: "safe",
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     };
     Ok(Resumed { configuration, changed })

@@ -21,9 +21,11 @@ use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
 use super::resume::{self, Held};
-use super::{approvals, closing, hiding, retell, sinks, speaking};
+use super::{approvals, closing, governing, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
-use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
+use crate::audit::AuditFile;
+use crate::driver::{self, Auditing, Beginning, Desk, Ended, Opening, Parts};
+use crate::engine::behaviours;
 use crate::engine::texts;
 use crate::journal::{RunLog, RunStore, is_run_id};
 use crate::model::ModelBackend;
@@ -243,31 +245,45 @@ async fn mission(
         let leg = model.as_ref().map(|model| model.leg());
         let mut sinks = sinks::sinks(events, configuration.speaking.ends_with_reader, gone, &clock, &redactor, environment)?;
         sinks.push(witness);
-        let (beginning, leg, log) = match stretch {
+        let (beginning, leg, log, audit) = match stretch {
             Stretch::First { run_id } => {
                 let mut spec = Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, store.is_kept(), &redactor) };
                 observed.extend(configuration.closing.close(&mut spec, &discovery)?);
+                configuration.governance.write(&mut spec);
                 if is_short(&discovery) {
                     configuration.gates.keep(&mut spec, &approvals);
                 } else {
                     let offered = offered(&spec, &discovery);
                     observed.extend(configuration.gates.close(&mut spec, &offered, &approvals, &*clock)?);
                 }
+                let audit = configuration.governance.audit(&clock)?;
+                spec.audit_ref = governing::audit_ref(audit.as_ref());
                 let log = match run_id {
-                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
-                    None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
+                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks),
+                    None => {
+                        let run_id = store.mint(clock.as_ref());
+                        run_id.and_then(|run_id| RunLog::create(&store, &run_id, Arc::clone(&clock), sinks))
+                    }
+                };
+                let (log, audit) = match (log, audit) {
+                    (Ok(log), audit) => (log, audit),
+                    (Err(error), audit) => {
+                        audit.into_iter().for_each(AuditFile::discard);
+                        return Err(error.into());
+                    }
                 };
                 let open = Open {
                     format: LOG_FORMAT,
-                    behaviours: Vec::new(),
+                    behaviours: behaviours::of(&spec),
                     build: env!("CARGO_PKG_VERSION").to_owned(),
                     run_id: log.run_id().to_owned(),
                     spec,
                 };
-                (Beginning::Fresh(Box::new(open)), leg, log)
+                (Beginning::Fresh(Box::new(open)), leg, log, audit)
             }
             Stretch::Later(later) => {
                 let Later { held, changed, waiting } = *later;
+                let audit = configuration.governance.audit(&clock)?;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
                 closing::still_locked(&held.folded.run, &discovery)?;
                 observed.extend(waiting.observed);
@@ -278,12 +294,12 @@ async fn mission(
                 let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));
                 let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
-                (Beginning::Taken(Box::new(taken)), leg, log)
+                (Beginning::Taken(Box::new(taken)), leg, log, audit)
             }
         };
-        Ok::<_, CliError>((model, beginning, leg, log))
+        Ok::<_, CliError>((model, beginning, leg, log, audit))
     };
-    let (model, beginning, leg, log) = match opening() {
+    let (model, beginning, leg, log, audit) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
@@ -306,12 +322,13 @@ async fn mission(
         desk: Desk {
             approvals,
             objective: redactor.text(&configuration.objective).into_owned(),
-            run_id,
+            run_id: run_id.clone(),
             expiry: configuration.gates.expiry,
             redactor: Arc::clone(&redactor),
             clock,
         },
         outside,
+        auditing: Auditing { file: audit, run_id, profile: configuration.governance.profile.clone() },
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     if let Some(closer) = closer {
@@ -365,7 +382,6 @@ fn spec(configuration: &RunConfiguration, recorded: bool, redactor: &Redactor) -
         supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
         trusted: configuration.trusted.clone(),
-        profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
         redact_evidence: configuration.redact_evidence,
@@ -415,7 +431,11 @@ fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
         diagnostics::say(redactor, &failed.to_string());
         return Exit::Code(exit::JOURNAL_FAILED);
     }
-    let failure = ended.internal.as_ref().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
+    let failure = ended
+        .internal
+        .as_ref()
+        .or(ended.audit.as_ref())
+        .or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
     if let Some(failure) = failure {
         diagnostics::say(redactor, failure);
     }

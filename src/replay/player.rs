@@ -324,6 +324,7 @@ impl<'r> Player<'r> {
                 | Effect::OpenGate(_)
                 | Effect::AwaitDecision { .. }
                 | Effect::LeaveGate
+                | Effect::Audit(_)
                 | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {

@@ -152,6 +152,7 @@ async fn arguments_travel_as_headers_where_the_tool_says_so() {
     assert_eq!(plane.tools(), ["srv.deploy"], "one bad tool costs one tool");
     let refused: Vec<&str> = plane.discovery.observed.iter().map(|seen| seen.detail.as_str()).collect();
     insta::assert_snapshot!(refused.join("\n"), @"
+    The tool `deploy` has no description; the model is told its name and its arguments alone.
     The tool `wrong` is refused: its inputSchema wants `/a` as a header, which is neither string nor integer nor boolean.
     The tool `secret` is refused: its inputSchema wants `/a` as a header, which is a secret.
     ");

@@ -13,6 +13,7 @@
 mod support;
 
 mod approvals;
+mod audit;
 mod budgets;
 mod ceilings;
 mod conformance;
@@ -35,6 +36,7 @@ mod inherit;
 mod journal;
 mod kills;
 mod plane;
+mod policy;
 mod power;
 mod processes;
 mod reaching;

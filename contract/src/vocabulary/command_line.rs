@@ -218,11 +218,11 @@ pub const FLAGS: &[Flag] = &[
     taking("--refuse", "ID", "(none)", Landed, "Refuse, and exit."),
     taking("--decided-by", "WHO", "(nobody)", Landed, "Who approves or refuses."),
     taking("--note", "TEXT", "(none)", Landed, "In their words."),
-    taking("--profile", "NAME", "safe", Later, "What code tools may do.")
+    taking("--profile", "NAME", "safe", Landed, "Which scopes are granted: what code tools may do.")
         .env("MISSION_PROFILE")
-        .words(&["safe"], &["dev", "research", "ops", "god"]),
-    taking("--grant", "SCOPE[,SCOPE…]", "(none)", Later, "A scope besides the profile's.").repeatable(),
-    taking("--policy", "FILE", "(none)", Later, "Rules for calls.").ours(),
+        .words(&["safe", "dev", "research", "ops", "god"], &[]),
+    taking("--grant", "SCOPE[,SCOPE…]", "(none)", Landed, "A scope besides the profile's.").repeatable(),
+    taking("--policy", "FILE", "(none)", Landed, "Rules that narrow further what may be called.").ours(),
     switch("--no-grounding", Landed, "The answer is not held against the results.").ours(),
     switch("--unsandboxed", Later, "Code tools run without a sandbox.").env("MISSION_SANDBOX"),
     taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
@@ -294,13 +294,18 @@ pub const VARIABLES: &[Variable] = &[
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_CONTROL", Landed, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Landed, "300", "`--gate-wait`."),
-    variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
+    variable("MISSION_PROFILE", Landed, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")
         .aliases(&["JUDAIS_LOBI_SANDBOX"])
         .accepts(&["none"]),
-    variable("MISSION_AUDIT", Later, "(unset)", "Where the audit file goes; `none` or `off` writes none.")
-        .aliases(&["JUDAIS_LOBI_AUDIT"])
-        .accepts(&["none", "off"]),
+    variable(
+        "MISSION_AUDIT",
+        Landed,
+        "(a new file in .mission/audit)",
+        "Where the audit file goes; `none` or `off` writes none.",
+    )
+    .aliases(&["JUDAIS_LOBI_AUDIT"])
+    .accepts(&["none", "off"]),
     variable("MISSION_APPROVALS", Landed, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_APPROVALS"])
         .accepts(&["none", "off"]),

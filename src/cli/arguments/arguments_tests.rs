@@ -102,13 +102,13 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
     let arguments = run(&["--mission", "add", "--swarm", "--campaign-plan", "", "--profile", "dev"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
-    assert_eq!(wishes, [("--profile", Some("dev")), ("--swarm", Some("")), ("--campaign-plan", None)]);
+    assert_eq!(wishes, [("--swarm", Some("")), ("--campaign-plan", None)]);
 }
 
 #[test]
 fn the_help_is_short_and_says_where_more_is() {
     let help = help(None);
-    assert!(help.lines().count() <= 94 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
+    assert!(help.lines().count() <= 110 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
     insta::assert_snapshot!(help, @"
     Carries out one objective with a language model and MCP tools, under governance.
 
@@ -180,6 +180,13 @@ fn the_help_is_short_and_says_where_more_is() {
           --gate-expires <SECONDS>  An approval can be decided and spent for so long
           --approval <ID>           The approved call that this run may make [MISSION_APPROVAL]
 
+    Policy:
+          --profile <NAME>          safe, dev, research, ops or god: each grants more scopes than the one before
+                                    [MISSION_PROFILE, else safe]
+          --grant <SCOPE[,SCOPE…]>  Grant this scope too; again for each further one
+          --policy <FILE>           Rules that narrow further what may be called (mission schema policy has their
+                                    form)
+
     Other:
       -h, --help     Print this, or with a verb what it takes
       -V, --version  Print the version
@@ -193,6 +200,7 @@ fn the_help_is_short_and_says_where_more_is() {
       skill      Checks a skill, against tool servers where some are named.
       lock       Writes down the tools of a skill as its servers define them now, for `--locked`.
       verify     Checks the logs of runs, line by line.
+      policy     Says what the profile, the grants and the policy file say about a call.
       replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.
@@ -321,12 +329,12 @@ fn the_words_behind_runs_are_told_apart() {
     insta::assert_snapshot!(help(Some(Verb::Verify)), @"
     Checks the logs of runs, line by line.
 
-    Usage: mission verify [OPTIONS] [RUN]...
+    Usage: mission verify [OPTIONS] [RUN|FILE]...
 
     Arguments:
-      [RUN]...  A run's id, its folder or its log
+      [RUN|FILE]...  A run's id, its folder or its log; or an audit file
 
     Options:
-          --head <SHA256>  The sum of a line that the log is known to hold
+          --head <SHA256>  The sum of a line that the log or the audit file is known to hold
     ");
 }

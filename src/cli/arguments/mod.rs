@@ -8,6 +8,7 @@ mod conversation;
 mod later;
 mod limits;
 mod model;
+mod policy;
 mod replay;
 mod runs;
 mod skill;
@@ -24,6 +25,7 @@ pub use conversation::ConversationFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use policy::{PolicyArguments, PolicyFlags};
 pub use replay::{ReplayArguments, ReplayFlags};
 pub use runs::{ExportArguments, FollowArguments, ListArguments, PruneArguments, RunsVerb, ShowArguments, VerifyArguments};
 pub use skill::{LockArguments, SkillArguments, SkillFlags};
@@ -85,6 +87,9 @@ pub struct RunFlags {
     /// What a person is asked.
     #[command(flatten)]
     pub gates: GateFlags,
+    /// What may be called.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
     /// Whether a recording.
     #[command(flatten)]
     pub replay: ReplayFlags,
@@ -194,6 +199,7 @@ pub fn help(verb: Option<Verb>) -> String {
         Some(verb @ Verb::Approvals) => of::<ApprovalsArguments>(verb),
         Some(verb @ Verb::Skill) => of::<SkillArguments>(verb),
         Some(verb @ Verb::Lock) => of::<LockArguments>(verb),
+        Some(verb @ Verb::Policy) => of::<PolicyArguments>(verb),
         Some(verb @ Verb::Verify) => of::<VerifyArguments>(verb),
         Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),

@@ -24,7 +24,10 @@ fn refused(words: &[&str], variables: &[(&str, &str)]) -> String {
 fn without_a_word_the_defaults_hold() {
     let configuration = resolved(&["--mission", " count the lamps\n"], &[KEY]).unwrap();
     assert_eq!(configuration.objective, " count the lamps\n");
-    assert_eq!((configuration.protocol, configuration.stream, configuration.profile), (Protocol::Json, true, "safe"));
+    assert_eq!(
+        (configuration.protocol, configuration.stream, configuration.governance.profile.as_str()),
+        (Protocol::Json, true, "safe")
+    );
     assert_eq!((configuration.limits.steps, configuration.grace), (None, Duration::from_secs(10)));
     let model = configuration.model.clone().unwrap();
     assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("gpt-4o-mini")));
@@ -114,8 +117,8 @@ fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
     insta::assert_snapshot!(no(&["--confine-servers"]), @"--confine-servers is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
-    insta::assert_snapshot!(no(&["--profile", "dev"]), @"--profile dev is not supported by this build yet; leave it out, or say safe");
-    insta::assert_snapshot!(no(&["--profile", "emperor"]), @"--profile `emperor`: that is no such word; leave it out, or say safe");
+    insta::assert_snapshot!(no(&["--profile", "dev"]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
+    insta::assert_snapshot!(no(&["--profile", "emperor"]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
     insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"--replay-tools live is not supported by this build yet; leave it out, or say recorded");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"MISSION_SWARM is not supported by this build yet; unset it");
     let fine = [

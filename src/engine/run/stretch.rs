@@ -26,6 +26,9 @@ pub const CHANGED_COST: &str = "max_cost_micros";
 /// The name, in a `writer` line, of how long the run waits at a gate: milliseconds, 0 for not at all.
 pub const CHANGED_GATE_WAIT: &str = "gate_wait_ms";
 
+/// The name, in a `writer` line, of the audit file: its path, null for none.
+pub const CHANGED_AUDIT: &str = "audit_ref";
+
 /// What a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
@@ -74,6 +77,9 @@ impl Run {
         }
         if let Some(total) = writer.changed.get(CHANGED_SECONDS).and_then(serde_json::Value::as_f64) {
             self.open.spec.limits.seconds = Some(total);
+        }
+        if let Some(audit) = writer.changed.get(CHANGED_AUDIT) {
+            self.open.spec.audit_ref = audit.as_str().map(str::to_owned);
         }
         self.stop = None;
         self.said.taken_over();
