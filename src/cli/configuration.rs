@@ -91,6 +91,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
+    let governance = governing::resolve(&flags.policy, environment)?;
     let limits = ceilings::resolve(&flags.limits, environment)?;
     let supervisor = ceilings::supervisor(&flags.limits)?;
     let prices = prices::read(Path::new(""), environment)?;
@@ -121,7 +122,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         redact_evidence: flags.streams.redact_evidence,
         runs: runs(environment),
         grace,
-        governance: governing::resolve(&flags.policy, environment)?,
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     })
 }

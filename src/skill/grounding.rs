@@ -111,7 +111,7 @@ pub(super) fn read(block: &Node, problems: &mut Vec<Problem>) -> Grounding {
         let read = match key.text.as_str() {
             "identifier_pattern" => pattern(node, &what).map(|pattern| grounding.identifier_pattern = Some(pattern)),
             "number_pattern" => pattern(node, &what).map(|pattern| grounding.number_pattern = Some(pattern)),
-            "ignore" => texts(node, &what).map(|texts| grounding.ignore = texts),
+            "ignore" => texts(node, &what).map(|ignored| grounding.ignore.extend(ignored)),
             "max_repairs" => node.count(&what, limits::GROUNDING_REPAIRS_MOST).map(|repairs| grounding.max_repairs = repairs),
             "must_cite" => {
                 must_cite = Some(node);
