@@ -66,6 +66,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let gates = gates::resolve(&flags.gates, environment)?;
     let limits = limits(&flags.limits)?;
     let grace = grace(&flags.limits)?;
+    let governance = governing::resolve(&flags.policy, environment)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
@@ -86,7 +87,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         events: events(&flags.streams, environment),
         runs: runs(environment),
         grace,
-        governance: governing::resolve(&flags.policy, environment)?,
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     })
 }

@@ -164,7 +164,8 @@ fn killed_at_any_write_or_sync_each_effect_happens_once() {
     });
     let seen = seen.into_inner().unwrap();
     let killed = |what: &str| seen.iter().filter(|(at, _)| at.as_ref().is_some_and(|at| at.contains(what))).count();
-    assert!(killed("") >= unhurt.made - 5, "{} of {}", killed(""), unhurt.made);
+    // How often the audit file is synced depends on how long a run takes.
+    assert!(killed("") >= unhurt.made - 12, "{} of {}", killed(""), unhurt.made);
     for what in ["log.ndjson", "fdatasync", "fsync", "mkdir", "create", "rename", "pipe:", "socket:"] {
         assert!(killed(what) > 0, "never killed at {what}: {seen:?}");
     }

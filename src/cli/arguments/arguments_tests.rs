@@ -100,9 +100,9 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 
 #[test]
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
-    let arguments = run(&["--mission", "add", "--swarm", "--history", "", "--profile", "dev"]).unwrap();
+    let arguments = run(&["--mission", "add", "--swarm", "--history", "", "--replay-tools", "live"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
-    assert_eq!(wishes, [("--history", None), ("--profile", Some("dev")), ("--swarm", Some(""))]);
+    assert_eq!(wishes, [("--history", None), ("--replay-tools", Some("live")), ("--swarm", Some(""))]);
 }
 
 #[test]
