@@ -26,6 +26,8 @@ pub struct AuditFile {
     /// Length of the file behind our last line.
     length: u64,
     is_new: bool,
+    /// Others may write into it too.
+    is_shared: bool,
     /// Wakes the thread that syncs.
     wake: Option<SyncSender<()>>,
     /// Ends when that thread does.
@@ -39,6 +41,8 @@ impl AuditFile {
     /// # Errors
     /// When it cannot be written, or is no audit file.
     pub fn open(place: Place, clock: Arc<dyn Clock>) -> Result<Option<Self>, AuditError> {
+        // A new file is ours alone: it needs no lock, which not every file system has.
+        let is_shared = matches!(place, Place::File(_));
         let Some(path) = place.file(clock.as_ref())? else { return Ok(None) };
         let failed = |source| AuditError::Io { path: path.clone(), source };
         let (file, is_new) = match create_file(&path) {
@@ -61,7 +65,7 @@ impl AuditFile {
             })
             .map_err(failed)?;
         let chain = AuditChain::default();
-        let mut audit = Self { path, file, clock, chain, length: 0, is_new, wake: Some(wake), ended, failed: trouble };
+        let mut audit = Self { path, file, clock, chain, length: 0, is_new, is_shared, wake: Some(wake), ended, failed: trouble };
         audit.under_lock(|audit| audit.catch_up())?;
         Ok(Some(audit))
     }
@@ -133,6 +137,9 @@ impl AuditFile {
     }
 
     fn under_lock(&mut self, work: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
+        if !self.is_shared {
+            return work(self);
+        }
         let mut file = self.file.try_clone().map_err(|error| self.failed(error))?;
         let until = Instant::now().checked_add(Duration::from_millis(limits::AUDIT_LOCK_MS));
         let lock = loop {

@@ -88,10 +88,10 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = gates::resolve(&flags.gates, speaking.control.is_some(), environment)?;
     let grace = grace(&flags.limits)?;
+    let governance = governing::resolve(&flags.policy, environment)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
-    let governance = governing::resolve(&flags.policy, environment)?;
     let limits = ceilings::resolve(&flags.limits, environment)?;
     let supervisor = ceilings::supervisor(&flags.limits)?;
     let prices = prices::read(Path::new(""), environment)?;

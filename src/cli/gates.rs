@@ -131,7 +131,7 @@ impl GatePlan {
         let Some(stated) = &self.approval else { return Ok(None) };
         let approved = approved(stated, offered, approvals, clock)?;
         let by_policy = spec.policy.as_ref().and_then(|policy| Policy::parse(policy).ok());
-        let by_policy = by_policy.is_some_and(|policy| policy.decide(&approved.tool, &approved.arguments).effect == Effect::Gate);
+        let by_policy = by_policy.is_some_and(|policy| policy.ruling(&approved.tool, &approved.arguments).effect == Effect::Gate);
         let is_gated = spec.gates.contains(&approved.tool) || !spec.gate_rules.is_empty() || by_policy;
         let detail = format!("The tool {} needs no approval in this run: {} is not spent.", approved.tool, approved.approval_id);
         spec.approval = Some(approved);

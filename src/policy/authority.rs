@@ -65,7 +65,7 @@ impl Authority {
         };
         if let Some(policy) = &self.policy {
             let full = if server.is_empty() { name.to_owned() } else { format!("{server}.{name}") };
-            let matched = policy.decide(&full, arguments);
+            let matched = policy.ruling(&full, arguments);
             (judgement.effect, judgement.rule) = (matched.effect, matched.rule.to_owned());
             judgement.reason = matched.reason.map(str::to_owned);
         }

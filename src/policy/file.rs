@@ -115,7 +115,7 @@ impl Policy {
     }
 
     /// What decides about a call.
-    pub fn decide(&self, tool: &str, arguments: &Map<String, Value>) -> Matched<'_> {
+    pub fn ruling(&self, tool: &str, arguments: &Map<String, Value>) -> Matched<'_> {
         self.matching(tool, arguments).first().copied().unwrap_or_else(|| self.fallback())
     }
 

@@ -26,7 +26,7 @@ fn arguments(value: Value) -> Map<String, Value> {
 }
 
 fn said(policy: &Policy, tool: &str, value: Value) -> String {
-    let decided = policy.decide(tool, &arguments(value)).clone();
+    let decided = policy.ruling(tool, &arguments(value)).clone();
     format!("{} by {}", decided.effect.word(), decided.rule)
 }
 
@@ -192,7 +192,7 @@ proptest! {
         let full = format!("mcp.{tool}");
         let numbered: Vec<(usize, String)> = rules.into_iter().enumerate().collect();
         let policy = file(default, &numbered);
-        let decided = policy.decide(&full, &called);
+        let decided = policy.ruling(&full, &called);
         // Each rule by itself says whether it holds; the strictest of them decides, and without any the default does.
         let alone: Vec<Effect> = numbered.iter().flat_map(|each| file("allow", std::slice::from_ref(each)).matching(&full, &called).iter().map(|matched| matched.effect).collect::<Vec<_>>()).collect();
         prop_assert_eq!(decided.effect, alone.iter().copied().max().unwrap_or(Effect::named(default).unwrap()));
@@ -201,7 +201,7 @@ proptest! {
         let mut shuffled = numbered.clone();
         shuffled.sort_by_key(|(number, _)| (*number as u64 + 1).wrapping_mul(shuffle | 1).rotate_left(17));
         let other = file(default, &shuffled);
-        let other = other.decide(&full, &called);
+        let other = other.ruling(&full, &called);
         prop_assert_eq!((decided.effect, decided.rule), (other.effect, other.rule));
         prop_assert!(policy.at_least(&full) <= decided.effect);
         // Nothing gets milder than it is without a policy.
@@ -215,7 +215,7 @@ proptest! {
         }
         // One rule more that does not allow, or one condition less of it, makes nothing milder.
         let more = [numbered.clone(), vec![(99, "tools: '*', effect: gate, when: []".to_owned())]].concat();
-        prop_assert!(file(default, &more).decide(&full, &called).effect >= decided.effect.min(Effect::Gate));
+        prop_assert!(file(default, &more).ruling(&full, &called).effect >= decided.effect.min(Effect::Gate));
     }
 
     #[test]

@@ -221,7 +221,12 @@ fn explain_says_which_rule_decides_and_calls_nothing() {
         explained.exits(0);
         explained.stdout
     };
-    insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200, "b": 3}"#][..], &policy].concat()), @"");
+    insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200, "b": 3}"#][..], &policy].concat()), @"
+    deny mcp.add by rule no-threes (policy.yaml, line 3)
+      Threes are somebody else's.
+      gate large-sums holds too (line 9)
+      it needs mcp.call; the profile is safe
+    ");
     insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200}"#][..], &policy].concat()), @"");
     insta::assert_snapshot!(explain(&[&["--tool", "mcp.look"][..], &policy].concat()), @"");
     insta::assert_snapshot!(explain(&["--tool", "mcp.look"]), @"");

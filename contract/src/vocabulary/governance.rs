@@ -115,6 +115,10 @@ pub const AUDIT_FIELDS: &[Term] = &[
     term("result_digest", "SHA-256 of that text."),
 ];
 
+/// Which line of a call it is.
+pub const AUDIT_EVENTS: &[Term] =
+    &[term("tool_intent", "The call is about to go out."), term("tool_dispatch", "What became of it.")];
+
 /// What an audit file says became of a call.
 pub const AUDIT_VERDICTS: &[Term] = &[
     term("allowed", "It was made and came back, well or not; or is about to be made."),

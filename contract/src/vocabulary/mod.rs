@@ -16,7 +16,8 @@ use serde::Serialize;
 pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
 pub use events::{CONTROL_WORDS, EVENTS, REPLAY_REPORT};
 pub use governance::{
-    AUDIT_FIELDS, AUDIT_VERDICTS, POLICY_EFFECTS, POLICY_FIELDS, POLICY_RULES, PROFILES, Profile, TOOL_SCOPES, ToolScopes,
+    AUDIT_EVENTS, AUDIT_FIELDS, AUDIT_VERDICTS, POLICY_EFFECTS, POLICY_FIELDS, POLICY_RULES, PROFILES, Profile, TOOL_SCOPES,
+    ToolScopes,
 };
 pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
@@ -228,6 +229,8 @@ pub struct Vocabulary {
     pub policy_rules: &'static [Term],
     /// Fields of a line of an audit file.
     pub audit_fields: &'static [Term],
+    /// Which line of a call it is.
+    pub audit_events: &'static [Term],
     /// What an audit file says became of a call.
     pub audit_verdicts: &'static [Term],
     /// Bounds of the contract.
@@ -272,6 +275,7 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     policy_effects: POLICY_EFFECTS,
     policy_rules: POLICY_RULES,
     audit_fields: AUDIT_FIELDS,
+    audit_events: AUDIT_EVENTS,
     audit_verdicts: AUDIT_VERDICTS,
     bounds: BOUNDS,
 };

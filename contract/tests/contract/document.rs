@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 23] = [
+    let lists: [&[Term]; 24] = [
         all.run_fields,
         all.run_states,
         all.outcomes,
@@ -67,6 +67,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.policy_effects,
         all.policy_rules,
         all.audit_fields,
+        all.audit_events,
         all.audit_verdicts,
     ];
     field_names(all.replay_report, &mut names);

@@ -117,8 +117,7 @@ fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
     insta::assert_snapshot!(no(&["--confine-servers"]), @"--confine-servers is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
-    insta::assert_snapshot!(no(&["--profile", "dev"]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
-    insta::assert_snapshot!(no(&["--profile", "emperor"]), @r#"there is no objective; say what is to be done: mission --mission "TEXT" (see mission --help)"#);
+    insta::assert_snapshot!(no(&["--replay-tools", "mine"]), @"--replay-tools `mine`: that is no such word; leave it out, or say recorded");
     insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"--replay-tools live is not supported by this build yet; leave it out, or say recorded");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"MISSION_SWARM is not supported by this build yet; unset it");
     let fine = [
