@@ -227,12 +227,33 @@ fn explain_says_which_rule_decides_and_calls_nothing() {
       gate large-sums holds too (line 9)
       it needs mcp.call; the profile is safe
     ");
-    insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200}"#][..], &policy].concat()), @"");
-    insta::assert_snapshot!(explain(&[&["--tool", "mcp.look"][..], &policy].concat()), @"");
-    insta::assert_snapshot!(explain(&["--tool", "mcp.look"]), @"");
-    insta::assert_snapshot!(explain(&["--tool", "mission_result"]), @"");
-    insta::assert_snapshot!(explain(&["--tool", "fs", "--args", r#"{"action": "delete"}"#, "--profile", "dev"]), @"");
-    insta::assert_snapshot!(explain(&["--tool", "fs", "--args", r#"{"action": "delete"}"#, "--grant", "fs.delete"]), @"");
+    insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200}"#][..], &policy].concat()), @"
+    gate mcp.add by rule large-sums (policy.yaml, line 9)
+      Somebody looks at large ones.
+      it needs mcp.call; the profile is safe
+    ");
+    insta::assert_snapshot!(explain(&[&["--tool", "mcp.look"][..], &policy].concat()), @"
+    allow mcp.look by rule default
+      it needs mcp.call; the profile is safe
+    ");
+    insta::assert_snapshot!(explain(&["--tool", "mcp.look"]), @"
+    allow mcp.look by rule profile
+      it needs mcp.call; the profile is safe
+    ");
+    insta::assert_snapshot!(explain(&["--tool", "mission_result"]), @"
+    allow mission_result by rule catalogue
+      The program answers it itself; no rule is about it.
+      it needs nothing; the profile is safe
+    ");
+    insta::assert_snapshot!(explain(&["--tool", "fs", "--args", r#"{"action": "delete"}"#, "--profile", "dev"]), @"
+    deny fs by rule profile
+      `fs` was not called: it needs the scope fs.delete, which the profile dev does not grant. The scope fs.delete is granted by the profile ops and those above it (--profile ops, MISSION_PROFILE=ops), or --grant fs.delete.
+      it needs fs.delete; the profile is dev
+    ");
+    insta::assert_snapshot!(explain(&["--tool", "fs", "--args", r#"{"action": "delete"}"#, "--grant", "fs.delete"]), @"
+    allow fs by rule grant
+      it needs fs.delete; the profile is safe, granted besides: fs.delete
+    ");
     let json: Value = serde_json::from_str(&explain(
         &[&["--json", "--tool", "mcp.add", "--args", r#"{"a": 200, "b": 3}"#][..], &policy].concat(),
     ))
