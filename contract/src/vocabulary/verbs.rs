@@ -71,11 +71,11 @@ pub const VERBS: &[Verb] = &[
         ],
         ..verb("approvals", Landed, "Lists, shows and decides what waits for a person.")
     },
-    verb("verify", Landed, "Checks the logs of runs, line by line."),
     Verb {
         words: &[word("explain", "Which rule decides about a call, and what it says.")],
         ..verb("policy", Landed, "Says what the profile, the grants and the policy file say about a call.")
     },
+    verb("verify", Landed, "Checks the logs of runs, line by line."),
     verb("replay", Landed, "Runs recordings again and reports drift."),
     verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
     verb("contract", Landed, "Prints this vocabulary and the limits."),

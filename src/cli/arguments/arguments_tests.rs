@@ -160,6 +160,13 @@ fn the_help_is_short_and_says_where_more_is() {
           --gate-expires <SECONDS>  An approval can be decided and spent for so long
           --approval <ID>           The approved call that this run may make [MISSION_APPROVAL]
 
+    Policy:
+          --profile <NAME>          safe, dev, research, ops or god: each grants more scopes than the one before
+                                    [MISSION_PROFILE, else safe]
+          --grant <SCOPE[,SCOPE…]>  Grant this scope too; again for each further one
+          --policy <FILE>           Rules that narrow further what may be called (mission schema policy has their
+                                    form)
+
     Other:
       -h, --help     Print this, or with a verb what it takes
       -V, --version  Print the version
@@ -170,6 +177,7 @@ fn the_help_is_short_and_says_where_more_is() {
       tools      Lists the tools that servers offer.
       runs       Lists, shows, follows, exports and prunes runs.
       approvals  Lists, shows and decides what waits for a person.
+      policy     Says what the profile, the grants and the policy file say about a call.
       verify     Checks the logs of runs, line by line.
       replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
@@ -300,12 +308,12 @@ fn the_words_behind_runs_are_told_apart() {
     insta::assert_snapshot!(help(Some(Verb::Verify)), @"
     Checks the logs of runs, line by line.
 
-    Usage: mission verify [OPTIONS] [RUN]...
+    Usage: mission verify [OPTIONS] [RUN|FILE]...
 
     Arguments:
-      [RUN]...  A run's id, its folder or its log
+      [RUN|FILE]...  A run's id, its folder or its log; or an audit file
 
     Options:
-          --head <SHA256>  The sum of a line that the log is known to hold
+          --head <SHA256>  The sum of a line that the log or the audit file is known to hold
     ");
 }
