@@ -180,7 +180,7 @@ fn read(bytes: &[u8]) -> Result<(AuditLine, Digest), LineProblem> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
 

@@ -237,7 +237,7 @@ impl Reader {
             return (Effect::Deny, Vec::new());
         };
         match self.missing(tree, "", "version", version) {
-            Some(node) if node.value.value() != Value::from(1) => {
+            Some(node) if node.value.value() != 1 => {
                 self.problem(node, "version", "this build reads version 1; write `version: 1`");
             }
             _ => {}

@@ -26,7 +26,7 @@ fn arguments(value: Value) -> Map<String, Value> {
 }
 
 fn said(policy: &Policy, tool: &str, value: Value) -> String {
-    let decided = policy.ruling(tool, &arguments(value)).clone();
+    let decided = policy.ruling(tool, &arguments(value));
     format!("{} by {}", decided.effect.word(), decided.rule)
 }
 
@@ -199,7 +199,7 @@ proptest! {
         prop_assert!(!alone.contains(&Effect::Deny) || decided.effect == Effect::Deny);
         // Whatever the order is.
         let mut shuffled = numbered.clone();
-        shuffled.sort_by_key(|(number, _)| (*number as u64 + 1).wrapping_mul(shuffle | 1).rotate_left(17));
+        shuffled.sort_by_key(|(number, _)| (*number as u64).wrapping_add(1).wrapping_mul(shuffle | 1).rotate_left(17));
         let other = file(default, &shuffled);
         let other = other.ruling(&full, &called);
         prop_assert_eq!((decided.effect, decided.rule), (other.effect, other.rule));

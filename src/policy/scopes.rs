@@ -134,7 +134,7 @@ impl Grants {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use proptest::prelude::*;
     use serde_json::json;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::log::Log;
 use crate::support::model::{Model, Turn, answer, call};
 use crate::support::needs;
+use crate::support::player::{Serving, field_json};
 use crate::support::run::{Finished, Mission, run_dirs};
 use crate::support::servers;
 
@@ -242,4 +243,35 @@ fn a_call_that_comes_to_no_end_is_an_error_and_a_tool_s_own_failure_is_none() {
         .collect();
     assert_eq!(ends, [(&json!("mcp.fail"), &json!("allowed"), &json!(1)), (&json!("mcp.die"), &json!("error"), &json!(-1))]);
     place.verify(&audit_ref(&run)).exits(0);
+}
+
+/// X07, as the design has it: a secret in arguments reaches the tool, binds the approval and is made once; what people and auditors read has a
+/// marker or a digest in its place, also where the secret is known to nobody but the environment.
+#[test]
+fn a_secret_in_arguments_reaches_the_tool_and_no_reader() {
+    let place = needs!(Place::new());
+    let (case, expected) = (field_json("X07", "call.json"), field_json("X07", "expect.json"));
+    let secret = expected["tool_sees"].as_str().unwrap();
+    let properties = json!({"url": {"type": "string"}, "token": {"type": "string"}});
+    let serving = Serving::tools(&json!([{"name": "http_get", "inputSchema": {"type": "object", "properties": properties}}]));
+    let model = Model::says([call("srv.http_get", case["arguments"].clone()), answer("Fetched.")]);
+    let mission = |mission: Mission| place.at(mission).env("MISSION_AUDIT", "a.jsonl").env("UPSTREAM_TOKEN", secret);
+    let run = Mission::objective("fetch").model(&model).mcp_stdio("srv", &serving.line()).args(["--gate-tool", "http_get"]);
+    let parked = mission(run).run();
+    parked.ends("awaiting_approval");
+    let gate = parked.only("gate_requested");
+    assert!(!gate["reason"].to_string().contains(secret));
+    let approval = gate["approval_id"].as_str().unwrap().to_owned();
+    let shown = mission(Mission::verb(["approvals", "show", &approval])).run();
+    assert!(!shown.stdout.contains(secret) && shown.stdout.contains("<redacted:UPSTREAM_TOKEN>"), "{}", shown.stdout);
+    mission(Mission::verb(["approvals", "approve", &approval, "--by", "ana"])).run().exits(0);
+    let resumed = mission(Mission::resume(&id(&parked)).model(&model)).run();
+    resumed.exits(0).ends("answered");
+    assert_eq!(serving.recorded("tools/call")[0]["params"]["arguments"], case["arguments"], "the real bytes");
+    let audit = std::fs::read_to_string(place.path("a.jsonl")).unwrap();
+    assert!(!audit.contains(secret), "{audit}");
+    let canonical = mission_contract::canonical::of_value(&case["arguments"]);
+    assert_eq!(lines(&place.path("a.jsonl"))[1]["arguments_digest"], sha256_hex(canonical.as_bytes()));
+    mission(Mission::verb(["replay", &id(&parked)])).run().exits(0);
+    assert_eq!(serving.recorded("tools/call").len(), 1);
 }

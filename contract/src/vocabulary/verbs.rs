@@ -76,11 +76,11 @@ pub const VERBS: &[Verb] = &[
         ..verb("skill", Landed, "Checks a skill, against tool servers where some are named.")
     },
     verb("lock", Landed, "Writes down the tools of a skill as its servers define them now, for `--locked`."),
-    verb("verify", Landed, "Checks the logs of runs, line by line."),
     Verb {
         words: &[word("explain", "Which rule decides about a call, and what it says.")],
         ..verb("policy", Landed, "Says what the profile, the grants and the policy file say about a call.")
     },
+    verb("verify", Landed, "Checks the logs of runs, line by line."),
     verb("replay", Landed, "Runs recordings again and reports drift."),
     verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
     verb("contract", Landed, "Prints this vocabulary and the limits."),

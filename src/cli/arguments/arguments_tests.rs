@@ -199,8 +199,8 @@ fn the_help_is_short_and_says_where_more_is() {
       approvals  Lists, shows and decides what waits for a person.
       skill      Checks a skill, against tool servers where some are named.
       lock       Writes down the tools of a skill as its servers define them now, for `--locked`.
-      verify     Checks the logs of runs, line by line.
       policy     Says what the profile, the grants and the policy file say about a call.
+      verify     Checks the logs of runs, line by line.
       replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
       contract   Prints this vocabulary and the limits.

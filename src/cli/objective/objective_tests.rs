@@ -101,7 +101,7 @@ fn what_makes_no_command_is_refused() {
     insta::assert_snapshot!(refused(&["doctor", "x"]), @"the verb `doctor` is not supported by this build yet; an objective of that name is written `mission run -- doctor`");
     insta::assert_snapshot!(refused(&["completions"]), @"the verb `completions` is not supported by this build yet; an objective of that name is written `mission run -- completions`");
     insta::assert_snapshot!(refused(&["tolos"]), @"`tolos` is no verb (did you mean `tools`?); an objective of one word is written `mission run -- tolos`");
-    insta::assert_snapshot!(refused(&["help", "me"]), @"there is no help on `me`; the verbs are run, demo, tools, runs, approvals, skill, lock, verify, policy, replay, schema, contract, conform");
+    insta::assert_snapshot!(refused(&["help", "me"]), @"there is no help on `me`; the verbs are run, demo, tools, runs, approvals, skill, lock, policy, verify, replay, schema, contract, conform");
     // a flag that nobody knows is left for the parser, which has something to suggest
     assert_eq!(line(&["--mission", "--add=secret"]).flags, ["--mission", "--add"]);
     assert_eq!(objective(&["lamps"]), "lamps");

@@ -31,11 +31,11 @@ fn governed(protocol: Protocol, profile: &str, grants: &[&str], policy: Option<&
 }
 
 fn last_error(story: &Story) -> Value {
-    let results = story.events.iter().filter_map(|event| match event {
+    let mut results = story.events.iter().filter_map(|event| match event {
         Event::ToolResult(result) => Some(result),
         _ => None,
     });
-    let result = results.last().unwrap();
+    let result = results.next_back().unwrap();
     assert_eq!((result.ok, result.exit_code), (false, -1));
     serde_json::from_str(&result.error).unwrap()
 }
