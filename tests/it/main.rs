@@ -30,6 +30,7 @@ mod http;
 mod inherit;
 mod journal;
 mod kills;
+mod manifests;
 mod plane;
 mod processes;
 mod reaching;
