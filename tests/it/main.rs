@@ -35,6 +35,7 @@ mod http;
 mod inherit;
 mod journal;
 mod kills;
+mod manifests;
 mod plane;
 mod policy;
 mod power;
