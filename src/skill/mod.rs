@@ -1,9 +1,9 @@
 //! What a manifest says: the tools that a run may use, and what the model is told. Pure: text in, a skill or a refusal out.
 //!
 //! * [`manifest`]: a manifest read whole, or refused with everything that is wrong with it.
-//! * [`frontmatter`], [`yaml`]: its front matter, with budgets and places.
+//! * `frontmatter`, `yaml`: its front matter, with budgets and places.
 //! * [`grounding`]: what it asks of an answer.
-//! * [`names`]: when two spellings mean one tool.
+//! * `names`: when two spellings mean one tool.
 //! * [`pins`]: the tools of a skill as they were when somebody looked at them.
 //! * [`packs`]: the skills that are shipped.
 
