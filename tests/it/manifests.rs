@@ -205,12 +205,23 @@ fn a_check_says_what_is_closed_what_is_read_and_what_is_wrong() {
     };
     let finished = with(&path);
     finished.exits(0);
-    for part in ["skill lamps", "peek  (optional)", "in this order: srv.look\n", "Ranking: newest first", "Count lamps.", "1 tools that the servers offer are not in the set", "nothing is wrong"] {
+    for part in [
+        "skill lamps",
+        "peek  (optional)",
+        "in this order: srv.look\n",
+        "Ranking: newest first",
+        "Count lamps.",
+        "1 tools that the servers offer are not in the set",
+        "nothing is wrong",
+    ] {
         assert!(finished.stdout.contains(part), "{part}: {finished}");
     }
     let finished = with(&manifest(folder.path(), "allowed_tools: [look, weigh]\n"));
     finished.exits(1);
-    assert!(finished.stdout.contains("wrong: ") && finished.stdout.contains("weigh") && finished.stdout.contains("srv.erase"), "{finished}");
+    assert!(
+        finished.stdout.contains("wrong: ") && finished.stdout.contains("weigh") && finished.stdout.contains("srv.erase"),
+        "{finished}"
+    );
     let finished = with(&manifest(folder.path(), "allowed_tools: [look]\ngrounding: {critic: true}\n"));
     finished.exits(1);
     assert!(finished.stdout.contains("--no-grounding") && finished.stdout.contains("closes the set to"), "{finished}");
@@ -237,7 +248,10 @@ fn a_shipped_skill_is_found_by_its_name() {
     finished.exits(1);
     let printed: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(printed["skill"]["name"], "analyst");
-    assert_eq!(printed["allowed_tools"], json!([{"name": "fs", "optional": false}, {"name": "run_python_code", "optional": false}]));
+    assert_eq!(
+        printed["allowed_tools"],
+        json!([{"name": "fs", "optional": false}, {"name": "run_python_code", "optional": false}])
+    );
     assert!(printed["prompt"].as_str().unwrap().contains("\n\nWhen to use: "), "{printed}");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills/analyst/SKILL.md");
     assert_eq!(check(&repository).1["skill"]["digest"], printed["skill"]["digest"]);
