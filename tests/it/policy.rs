@@ -223,8 +223,9 @@ fn explain_says_which_rule_decides_and_calls_nothing() {
         explained.stdout
     };
     insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200, "b": 3}"#][..], &policy].concat()), @"
-    gate mcp.add by rule large-sums (policy.yaml, line 9)
-      Somebody looks at large ones.
+    deny mcp.add by rule no-threes (policy.yaml, line 3)
+      Threes are somebody else's.
+      gate large-sums holds too (line 9)
       it needs mcp.call; the profile is safe
     ");
     insta::assert_snapshot!(explain(&[&["--tool", "mcp.add", "--args", r#"{"a": 200}"#][..], &policy].concat()), @"
@@ -293,6 +294,14 @@ fn what_a_poisoned_definition_says_decides_nothing() {
         "poison.yaml",
         "version: 1\nrules: [{id: noted, tools: '*.add', effect: deny, when: [{pointer: /note, exists: true}]}]\n",
     );
+    // What hides characters is not taken at all, and a skill that needs it is refused with its name.
+    let model = Model::says([answer("never asked")]);
+    let hiding = Script::new(join([probed(), handshake.clone(), listed(tools.clone()), answered("3")]));
+    let mission = place.at(Mission::objective("add").model(&model).mcp_stdio("srv", &hiding.line()).skill(&skill));
+    mission.run().refused(&["the skill sums needs tools that nobody offers: add"]);
+    // The same in plain sight.
+    let is_seen = |sign: &char| !matches!(sign, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e007f}' | '\u{feff}');
+    let tools: Value = serde_json::from_str(&tools.to_string().chars().filter(is_seen).collect::<String>()).unwrap();
     for (words, outcome) in [(&[][..], "answered"), (&["--gate", "all-writes"][..], "awaiting_approval")] {
         let script = Script::new(join([probed(), handshake.clone(), listed(tools.clone()), answered("3")]));
         let model = Model::says([
