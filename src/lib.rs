@@ -14,6 +14,7 @@
 //! * [`approvals`]: what waits for a person, and what a person said; signed.
 //! * [`model`]: backends behind one trait, one file a wire format.
 //! * [`tools`]: the tool plane behind one trait; `tools::mcp` is the only room that knows `rmcp`.
+//! * [`control`]: the channel in: words of whoever started a run.
 //! * [`stream`]: where records go: descriptor, file, console.
 //! * [`redact`]: what never leaves.
 //! * [`sys`]: descriptors, processes, locks, files, clock: the only place for unsafe code.
@@ -24,6 +25,7 @@
 pub mod approvals;
 pub mod audit;
 pub mod cli;
+pub mod control;
 pub mod demo;
 pub mod driver;
 pub mod engine;

@@ -44,11 +44,30 @@ limits! {
     READ_CHARACTERS = 4_000, "characters", "one reading of a kept result: the published bound";
     GREP_MATCHES = 40, "lines", "matches and handles shown at once: the published bound";
     FRAGMENT_CHARACTERS = 64, "characters", "a fragment of an answer that has no newline: the published bound";
+    CONTROL_WAITING = 64, "texts", "said to a run that wait for the model to be asked: past it they are dropped";
+    CONTROL_WAITING_BYTES = MIB, "bytes", "of those texts in all: they all stand in one request";
+    MISSION_SECONDS_MOST = 31_536_000, "seconds", "a run may be given: a year";
+    MONEY_MOST = 1_000_000_000, "units", "of a currency that a limit or a price may be";
+    BYTES_A_TOKEN = 3, "bytes", "of text that count as one token where a model does not say what it used: rather too many tokens than too few";
+    REPLY_TOKENS_STATED = 2_048, "tokens", "left of a limit, below which a reply is asked to stop in time: any model may be told so much";
+    TOKENS_PRICED = 1_000_000, "tokens", "that a price of ours is for";
+    REVIEWS = 3, "reviews", "of a run's progress: past them a pattern that shows none ends it";
+    REVIEW_REFUNDS = 2, "reviews", "that are given back because reading on without news may be right";
+    REVIEW_ACTS = 20, "calls", "the last ones that a reviewer is shown";
+    REVIEW_NOTE_CHARACTERS = 160, "characters", "of each of their results; ten times as many of what the reviewer writes";
+    SIGNAL_REPEATS = 3, "times", "that one call with one result makes no progress, within twice as many calls";
+    SIGNAL_REJECTED = 3, "steps", "in a row without a reply that can be used make no progress";
+    SIGNAL_OSCILLATION = 4, "calls", "that two calls take turns over make no progress";
+    SIGNAL_STALE = 4, "steps", "in a row without a new call or a new result make no progress";
+    SIGNAL_SAME_REPLY = 3, "times", "that nothing can be read from the same reply, before a shape is demanded";
     DECISION_CANDIDATES = 64, "places", "places in a reply's prose where an object is looked for";
 
     // ----------------------------------------------------------------- driver
     DELTA_QUEUE = 256, "pieces", "of a reply that were not shown yet: past it the reply is held back";
     CLOSING_MS = 500, "milliseconds", "what readers get for the end of a run, however long something else resisted";
+    CUT_MS = 2_000, "milliseconds", "what a model may take to let go when somebody has something else to say";
+    SECOND_SIGNAL_MS = 500, "milliseconds", "what closing the log may take after a second signal, before the process ends by it";
+    EARLY_CANCEL_MS = 1_000, "milliseconds", "what servers get to be up after a run was cancelled that has not begun: it then tells its end as any run";
     LISTING_SECONDS = 5, "seconds", "for all servers to list their tools again in the middle of a run: the published default";
 
     // ------------------------------------------------------------------ tools
@@ -193,9 +212,29 @@ limits! {
     DIAGNOSTIC_WAIT_MS = 1000, "milliseconds", "how long a sentence waits for stderr before it is dropped";
     FIFO_READER_MS = 30_000, "milliseconds", "how long the door waits for somebody to open the FIFO behind --events";
 
+    // ---------------------------------------------------------------- control
+    CONTROL_READ_BYTES = 64 * KIB, "bytes", "read from the control channel at once: what a pipe holds";
+    CONTROL_LINE_BYTES = 2 * MIB, "bytes", "one line of the control channel: the longest text, every character of it escaped";
+    CONTROL_TEXT_BYTES = 256 * KIB, "bytes", "a text of the control channel: as long as an objective may be";
+    CONTROL_ID_CHARACTERS = 200, "characters", "an id of a line of the control channel: it is repeated in an answer";
+    CONTROL_WORD_CHARACTERS = 40, "characters", "what is repeated of a word of the control channel that nobody knows";
+    CONTROL_QUOTED_CHARACTERS = 120, "characters", "what is repeated of a line of the control channel that cannot be read: the published bound";
+    CONTROL_QUEUE = 256, "lines", "of the control channel that the run has not taken yet: past it they are dropped, but for a `cancel`";
+    CONTROL_QUEUE_BYTES = 4 * MIB, "bytes", "of those lines in all";
+    CONTROL_LINES = 500, "lines", "of the control channel that are read in one window: whoever writes more waits";
+    CONTROL_WINDOW_MS = 1000, "milliseconds", "that window";
+    CONTROL_SENTENCES = 64, "sentences", "on stderr about lines that cannot be used: the rest is dropped in silence";
+
     // ----------------------------------------------------------------- redact
     SECRET_CHARACTERS = 8, "characters", "a shorter value is no secret worth the damage that replacing it everywhere does: the published bound";
-    REDACTOR_TABLE_BYTES = 4 * KIB, "bytes", "known values in all up to which the quickest search is used: it takes a kilobyte a byte";
+    SECRET_ENCODED_BYTES = 4 * KIB, "bytes", "a value past which it is looked for as it stands and escaped, and not in base64 or hexadecimal: nine times as much";
+    SECRET_FORM_BYTES = 512, "bytes", "one piece of a known value: a longer one is looked for in pieces that overlap";
+    SECRET_SHAPE_BYTES = KIB, "bytes", "how far ahead is looked to tell what nobody named: the header of a signed token, the authority of a URL";
+    SECRET_NAME_BYTES = 64, "bytes", "how much of a name is read before a value: longer ones end the same";
+    SECRET_CONTEXT_BYTES = 256, "bytes", "what a stream keeps of the text that was shown: a name stands before its value";
+    PRIVATE_KEY_BYTES = 256 * KIB, "bytes", "how much is hidden of a private key without an end: four times the largest in use";
+    REDACTOR_BLOCK_BYTES = 64 * KIB, "bytes", "read by both searches before what they found is put together: it stays in the processor's cache";
+    REDACTOR_HELD_BYTES = 16 * KIB, "bytes", "how far one piece of a known value may be spread by escapes and line breaks, and so what a stream holds back at most: past it, it is no value";
 
     // ------------------------------------------------------------------ skill
     SKILL_BYTES = 64 * KIB, "bytes", "a manifest: it all stands in the prompt";
@@ -229,7 +268,10 @@ limits! {
     CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";
     GRACE_SECONDS = 10, "seconds", "what is in flight may resist when a run ends, unless stated";
     GRACE_SECONDS_MOST = 3_600, "seconds", "that may be stated for it";
+    TICK_MS_LEAST = 10, "milliseconds", "of silence that may be stated for a sign of life: more often is no silence";
+    TICK_SECONDS_MOST = 86_400, "seconds", "of silence that may be stated: a day";
     MCP_TIMEOUT_SECONDS_MOST = 86_400, "seconds", "that may be stated for a tool server: a day";
+    REDACT_FILE_BYTES = 64 * KIB, "bytes", "values of --redact-file, all files together: more than a thousand, and a moment to look for them";
     DEMO_LINE_BYTES = MIB, "bytes", "one message to the demo's tool server";
     FOLLOW_LOOK_MS = 250, "milliseconds", "between two looks at a run that is followed, where the kernel tells nothing of it";
     FOLLOW_SETTLE_MS = 20, "milliseconds", "between the end of a run's writer and its lock being free: the kernel does both, one after the other";

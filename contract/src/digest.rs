@@ -60,12 +60,11 @@ fn joined(parts: &[&str]) -> Digest {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digit = |half: u8| char::from(if half < 10 { b'0' | half } else { b'W'.saturating_add(half) });
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
-        for half in [byte >> 4, byte & 0x0f] {
-            text.push(DIGITS.get(usize::from(half)).copied().unwrap_or_default());
-        }
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0x0f));
     }
     text
 }

@@ -33,6 +33,12 @@ pub struct Spec {
     /// The limits.
     #[serde(default)]
     pub limits: Limits,
+    /// What the model's tokens cost; absent when no price is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pricing: Option<Pricing>,
+    /// What watches over the run's progress (`--supervisor`).
+    #[serde(default, skip_serializing_if = "Supervision::is_off")]
+    pub supervisor: Supervision,
     /// The skill that closes the set of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillRef>,
@@ -48,6 +54,9 @@ pub struct Spec {
     /// Tools that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// True when those are names as they were given: no server had said yet what it offers. Every tool that one of them may mean needs approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gates_as_given: bool,
     /// Which tools need approval by what is known of them (`--gate`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_rules: Vec<GateRule>,
@@ -57,6 +66,9 @@ pub struct Spec {
     /// True when waiting at a gate does not count as time of the run (`--gate-time free`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate_time_free: bool,
+    /// True when a control channel is open (`--control`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub control: bool,
     /// The call that a person approved before the run (`--approval`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovedCall>,
@@ -75,6 +87,9 @@ pub struct Spec {
     /// Path of the audit file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_ref: Option<String>,
+    /// True when outputs and arguments of tools are redacted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact_evidence: bool,
     /// The tool servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerSpec>,
@@ -213,6 +228,39 @@ pub struct Limits {
     /// Money, in millionths of the currency's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+}
+
+/// What tokens cost. Money is counted in millionths of the currency's unit, and whole ones of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pricing {
+    /// A million tokens of requests, in millionths of the unit.
+    pub prompt_micros: u64,
+    /// A million tokens of replies, in millionths of the unit.
+    pub completion_micros: u64,
+    /// ISO 4217 code.
+    pub currency: String,
+}
+
+/// What watches over a run's progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Supervision {
+    /// Nothing.
+    #[default]
+    Off,
+    /// What shows no progress is told in a `notice`.
+    Warn,
+    /// What shows no progress is reviewed, and the run wound up when it is stuck.
+    On,
+}
+
+impl Supervision {
+    /// Whether nothing watches.
+    pub fn is_off(&self) -> bool {
+        *self == Supervision::Off
+    }
 }
 
 /// A tool server as it was asked for.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::arguments::{ApprovalsArguments, DecisionFlags, help, read_verb};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
+use super::hiding;
 use super::objective::Verb;
 use super::run::Exit;
 use crate::approvals::{Answer, ApprovalError, Approvals, Key, Kind, Record, Standing};
@@ -64,7 +65,7 @@ pub(super) fn asked(flags: &DecisionFlags) -> Result<Option<Asked>, CliError> {
 pub(super) fn decide(asked: &Asked, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let approvals = opened(environment, &directory);
-    let redactor = Redactor::from_environment([])?;
+    let redactor = hiding::redactor()?;
     let (by, note) = (redactor.text(&asked.by), redactor.text(&asked.note));
     let record = approvals.decide(&asked.id, asked.answer, &by, &note, &SystemClock::start())?;
     let answer = record.answer.map_or("nothing", Answer::word);
@@ -108,7 +109,7 @@ pub(super) fn approvals(words: &[String], environment: &Environment, out: &mut d
 
 fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
-    let redactor = Redactor::from_environment([])?;
+    let redactor = hiding::redactor()?;
     let mut shown = 0_u64;
     let mut unreadable = 0_u64;
     let approvals = opened(environment, &directory);
@@ -141,7 +142,7 @@ fn list(arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn
 
 fn show(id: &str, arguments: &ApprovalsArguments, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
-    let redactor = Redactor::from_environment([])?;
+    let redactor = hiding::redactor()?;
     let (record, standing) = opened(environment, &directory).look(id, &SystemClock::start())?;
     if arguments.json {
         return print(out, &as_json(&record, &standing, &redactor));

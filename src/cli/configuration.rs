@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use mission_contract::spec::{Limits, Protocol, Sampling};
+use mission_contract::spec::{Limits, Pricing, Protocol, Sampling, Supervision};
 
 use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
-use super::files;
 use super::gates::{self, GatePlan};
 use super::governing::{self, Governance};
 use super::servers::{self, Servers};
+use super::speaking::{self, Speaking};
+use super::{ceilings, files, prices};
 use crate::limits;
 use crate::model::settings::{self, ModelChoice, ModelPlan};
 use crate::skill::Manifest;
@@ -38,10 +39,18 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Servers whose word about their tools counts.
     pub trusted: Vec<String>,
+    /// What the model costs, where that is known.
+    pub pricing: Option<Pricing>,
+    /// What watches over the progress.
+    pub supervisor: Supervision,
     /// Which calls need a person.
     pub gates: GatePlan,
     /// Where the records go, not looked at yet: `-`, `fd:N` or a path, and the flag or variable that says so.
     pub events: Option<Stated>,
+    /// How it is spoken to.
+    pub speaking: Speaking,
+    /// Whether outputs and arguments of tools are redacted too.
+    pub redact_evidence: bool,
     /// Where runs are kept, a folder, or `none` or `off`; absent for the usual place.
     pub runs: Option<Stated>,
     /// How long what is in flight may resist when the run ends.
@@ -63,28 +72,37 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let objective = check_objective(objective)?;
     let protocol = protocol(&flags.model, environment)?;
     let sampling = sampling(&flags.model)?;
-    let gates = gates::resolve(&flags.gates, environment)?;
-    let limits = limits(&flags.limits)?;
+    let speaking = speaking::resolve(&flags.streams, environment)?;
+    let gates = gates::resolve(&flags.gates, speaking.control.is_some(), environment)?;
     let grace = grace(&flags.limits)?;
     let governance = governing::resolve(&flags.policy, environment)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
-    files::check_configuration(Path::new(""), environment)?;
+    let limits = ceilings::resolve(&flags.limits, environment)?;
+    let supervisor = ceilings::supervisor(&flags.limits)?;
+    let prices = prices::read(Path::new(""), environment)?;
     let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
     let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
+    let model = model(&flags.model, environment)?;
+    let pricing = prices.of(model.provider, model.model.as_deref());
+    ceilings::check_price(&flags.limits, pricing.as_ref())?;
     Ok(RunConfiguration {
         objective,
         protocol,
         sampling,
-        model: Some(model(&flags.model, environment)?),
+        model: Some(model),
         stream,
         limits,
+        pricing,
+        supervisor,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         gates,
+        speaking,
         servers,
         events: events(&flags.streams, environment),
+        redact_evidence: flags.streams.redact_evidence,
         runs: runs(environment),
         grace,
         governance,
@@ -175,20 +193,6 @@ pub(super) fn sampling(flags: &ModelFlags) -> Result<Sampling, CliError> {
         top_p: number("--top-p", &flags.top_p)?,
         seed: seed.transpose()?,
     })
-}
-
-pub(super) fn limits(flags: &LimitFlags) -> Result<Limits, CliError> {
-    let steps = Stated::flag("--mission-steps", flags.mission_steps.as_deref());
-    let steps = steps.map(|stated| {
-        stated
-            .value
-            .trim()
-            .parse::<i64>()
-            .map_err(|_| stated.refuse("that is no whole number; give one like 20, or 0 for no ceiling"))
-    });
-    // Zero and less are no ceiling.
-    let steps = steps.transpose()?.and_then(|steps| u64::try_from(steps).ok()).filter(|steps| *steps > 0);
-    Ok(Limits { steps, ..Limits::default() })
 }
 
 /// The servers that are believed: each of them is one of the run's.

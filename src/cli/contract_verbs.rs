@@ -8,6 +8,7 @@ use mission_contract::vocabulary::{self, Vocabulary, exit};
 use serde::Serialize;
 
 use crate::limits;
+use crate::redact::{self, PublishedRule};
 
 /// Why one of these verbs could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,8 @@ struct Whole {
     #[serde(flatten)]
     vocabulary: Vocabulary,
     limits: &'static [limits::Limit],
+    /// By what a secret is known that nobody named.
+    redaction: Vec<PublishedRule>,
 }
 
 /// Prints the whole vocabulary and every limit as JSON.
@@ -85,7 +88,12 @@ struct Whole {
 /// # Errors
 /// An output that fails.
 pub fn contract(out: &mut dyn Write) -> Result<(), ContractVerbError> {
-    let whole = Whole { version: env!("CARGO_PKG_VERSION"), vocabulary: vocabulary::VOCABULARY, limits: limits::TABLE };
+    let whole = Whole {
+        version: env!("CARGO_PKG_VERSION"),
+        vocabulary: vocabulary::VOCABULARY,
+        limits: limits::TABLE,
+        redaction: redact::rules().collect(),
+    };
     let mut text = serde_json::to_string_pretty(&whole)?;
     text.push('\n');
     out.write_all(text.as_bytes())?;

@@ -89,8 +89,6 @@ fn says_what_holds(variable: &Variable, value: &str) -> bool {
     let number = value.trim().parse::<f64>();
     variable.is_default(value)
         || match variable.name {
-            // Zero, less, and what is no number mean no ceiling.
-            "MISSION_SECONDS" => !number.is_ok_and(|seconds| seconds > 0.0),
             // Less than zero, and what is no number mean the default.
             "MISSION_GATE_WAIT" => !number.is_ok_and(|seconds| seconds >= 0.0),
             "MISSION_SWARM" => is_off(value),
@@ -149,9 +147,6 @@ mod tests {
         let fine = [
             ("MISSION_SWARM", "0"),
             ("MISSION_SWARM", "false"),
-            ("MISSION_SECONDS", "0"),
-            ("MISSION_SECONDS", "-3"),
-            ("MISSION_SECONDS", "soon"),
             ("JUDAIS_LOBI_PROFILE", "safe"),
             ("JUDAIS_LOBI_AUDIT", "OFF"),
             ("JUDAIS_LOBI_SANDBOX", "none"),
@@ -161,7 +156,7 @@ mod tests {
         for (name, value) in fine {
             assert!(refuse_later(&environment(&[(name, value)]), &[]).is_ok(), "{name}={value}");
         }
-        for (name, value) in [("MISSION_SECONDS", "0.5"), ("MISSION_SWARM", "yes"), ("JUDAIS_LOBI_SANDBOX", "bwrap")] {
+        for (name, value) in [("MISSION_SWARM", "yes"), ("JUDAIS_LOBI_SANDBOX", "bwrap")] {
             assert!(refuse_later(&environment(&[(name, value)]), &[]).is_err(), "{name}={value}");
         }
     }

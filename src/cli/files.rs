@@ -1,4 +1,4 @@
-//! The files that a command line names or that are looked for: a skill, a configuration. Read once, bounded, regular files only.
+//! The files that a command line names or that are looked for: a skill, a configuration, values to hide. Read once, bounded, regular files only.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use crate::limits;
-use crate::skill::{self, FILE_NAME, Manifest};
+use crate::skill::{FILE_NAME, Manifest};
 use crate::sys::files::open_regular;
 
 /// Reads the skill that `--skill` or its variable names: a manifest, or the folder of one.
@@ -59,43 +59,78 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Looks for a configuration: that of the working directory, else that of the user. No key of it has landed, so one that is
-/// there holds none. Seed 2's file is read once a key of it has.
+/// Reads the values that are to be hidden: one a line, white space around it and empty lines apart. Each is named after the flag.
 ///
 /// # Errors
-/// A key, since it is unknown; and a file that cannot be read.
-pub fn check_configuration(directory: &Path, environment: &Environment) -> Result<(), CliError> {
-    let of_user = || {
-        let folder = match stated(environment, "XDG_CONFIG_HOME") {
-            Some(folder) => PathBuf::from(folder),
-            None => Path::new(stated(environment, "HOME")?).join(".config"),
-        };
-        folder.is_absolute().then(|| folder.join("mission").join("config.yaml"))
+/// A file that cannot be read, or that is none of values: a refusal never repeats one.
+pub fn read_values(place: &str, paths: &[String]) -> Result<Vec<(String, String)>, CliError> {
+    let mut values = Vec::new();
+    let mut left = limits::REDACT_FILE_BYTES;
+    for path in paths {
+        let problem = |problem: String| CliError::File { place: place.to_owned(), file: quoted(path), problem };
+        let mut bytes = Vec::new();
+        open_regular(Path::new(path))
+            .and_then(|file| file.take(left.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(|error| problem(format!("it cannot be read ({error}); name a readable file with one value a line")))?;
+        let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        left = left.checked_sub(read).ok_or_else(|| {
+            let most = limits::REDACT_FILE_BYTES;
+            problem(format!(
+                "the values in it and in the files before are larger than {most} bytes; leave out what this run cannot meet"
+            ))
+        })?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            problem(format!("it is not UTF-8 (byte {}); save it as UTF-8", error.valid_up_to().saturating_add(1)))
+        })?;
+        for (number, line) in (1..).zip(text.strip_prefix('\u{feff}').unwrap_or(text).lines()) {
+            let value = line.trim();
+            let characters = u64::try_from(value.chars().count()).unwrap_or(u64::MAX);
+            if (1..limits::SECRET_CHARACTERS).contains(&characters) {
+                let least = limits::SECRET_CHARACTERS;
+                return Err(problem(format!(
+                    "line {number} has {characters} characters; a value of fewer than {least} would be hidden in every text: lengthen it, or remove the line"
+                )));
+            }
+            if !value.is_empty() {
+                values.push((OF_FILE.to_owned(), value.to_owned()));
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// The name that stands in place of such a value.
+const OF_FILE: &str = "redact-file";
+
+/// The user's own configuration, where there may be one.
+pub fn of_user(environment: &Environment) -> Option<PathBuf> {
+    let folder = match stated(environment, "XDG_CONFIG_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(stated(environment, "HOME")?).join(".config"),
     };
-    let own = directory.join(".mission").join("config.yaml");
-    let Some(file) = Some(own).filter(|file| file.exists()).or_else(|| of_user().filter(|file| file.exists())) else {
-        return Ok(());
-    };
+    folder.is_absolute().then(|| folder.join("mission").join("config.yaml"))
+}
+
+/// The text of a configuration.
+///
+/// # Errors
+/// A file that cannot be read, is too large or is no text.
+pub fn settings(file: &Path) -> Result<String, CliError> {
     let problem = |problem: String| CliError::File {
         place: "the configuration".to_owned(),
         file: quoted(&file.to_string_lossy()),
         problem,
     };
     let bytes =
-        read_bounded(&file).map_err(|error| problem(format!("it cannot be read ({error}); make it readable, or remove it")))?;
+        read_bounded(file).map_err(|error| problem(format!("it cannot be read ({error}); make it readable, or remove it")))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limits::SKILL_BYTES {
         return Err(problem(format!("it is larger than {} bytes; remove what is not needed", limits::SKILL_BYTES)));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        problem(format!("it is not UTF-8 (byte {}); save it as UTF-8", error.valid_up_to().saturating_add(1)))
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to().saturating_add(1);
+        problem(format!("it is not UTF-8 (byte {at}); save it as UTF-8"))
     })?;
-    let keys = skill::keys(text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(|place| problem(place.to_string()))?;
-    match keys.first() {
-        None => Ok(()),
-        Some(key) => {
-            Err(problem(key.problem(format!("the key {} is unknown to this build; remove it", quoted(&key.text))).to_string()))
-        }
-    }
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
 fn stated<'e>(environment: &'e Environment, name: &str) -> Option<&'e str> {
@@ -146,35 +181,38 @@ mod tests {
         insta::assert_snapshot!(skill(&path("fifo")).unwrap_err(), @"--skill `…/fifo`: `…/fifo` cannot be read (it is no regular file); name a readable SKILL.md");
     }
 
+    fn values(paths: &[&Path]) -> Result<Vec<String>, String> {
+        let named: Vec<String> = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+        let folder = paths.first().unwrap().parent().unwrap().to_str().unwrap();
+        let values = read_values("--redact-file", &named).map_err(|error| error.to_string().replace(folder, "…"))?;
+        assert!(values.iter().all(|(name, _)| name == "redact-file"));
+        Ok(values.into_iter().map(|(_, value)| value).collect())
+    }
+
     #[test]
-    fn a_configuration_without_keys_is_fine_and_any_key_is_unknown() {
+    fn values_to_hide_stand_one_a_line() {
         let folder = tempfile::tempdir().unwrap();
-        let mut environment = Environment::from([("HOME".to_owned(), folder.path().join("home").to_str().unwrap().to_owned())]);
-        let mut check = |directory: &str, xdg: &str| {
-            environment.insert("XDG_CONFIG_HOME".to_owned(), xdg.to_owned());
-            check_configuration(&folder.path().join(directory), &environment)
-                .map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "…"))
-        };
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        check("none", "").unwrap();
-        write("plain/.mission/config.yaml", "# nothing yet\n");
-        check("plain", "").unwrap();
-        write("home/.config/mission/config.yaml", "pricing: {}\n");
-        insta::assert_snapshot!(check("none", "").unwrap_err(), @"the configuration `…/home/.config/mission/config.yaml`: line 1, column 1: the key `pricing` is unknown to this build; remove it");
-        // ours alone is looked at when both are there
-        check("plain", "").unwrap();
-        check("none", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
-        write("keys/.mission/config.yaml", "# prices\n\nprizing: {}\nother: 1\n");
-        insta::assert_snapshot!(check("keys", "").unwrap_err(), @"the configuration `…/keys/.mission/config.yaml`: line 3, column 1: the key `prizing` is unknown to this build; remove it");
-        write("broken/.mission/config.yaml", "a: [\n");
-        insta::assert_snapshot!(check("broken", "").unwrap_err(), @"the configuration `…/broken/.mission/config.yaml`: line 1, column 4: this cannot be read: unclosed bracket '['");
-        write("list/.mission/config.yaml", "- a\n");
-        insta::assert_snapshot!(check("list", "").unwrap_err(), @"the configuration `…/list/.mission/config.yaml`: line 1, column 1: the front matter has to be a mapping of keys to values");
-        write("seed/.judais-lobi.yml", "anything: [goes]\n");
-        check("seed", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("one"), "\u{feff}first-value\r\n\n  second value \n").unwrap();
+        fs::write(path("two"), "third-value").unwrap();
+        assert_eq!(values(&[&path("one"), &path("two")]).unwrap(), ["first-value", "second value", "third-value"]);
+        assert!(read_values("--redact-file", &[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_file_of_values_is_refused_and_no_value_is_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("folder")).unwrap();
+        fs::write(path("short"), "first-value\nhunter2\n").unwrap();
+        fs::write(path("large"), "0123456789\n".repeat(4000)).unwrap();
+        fs::write(path("bytes"), b"first-value\n\xff\xfe").unwrap();
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        insta::assert_snapshot!(values(&[&path("absent")]).unwrap_err(), @"--redact-file `…/absent`: it cannot be read (No such file or directory (os error 2)); name a readable file with one value a line");
+        insta::assert_snapshot!(values(&[&path("folder")]).unwrap_err(), @"--redact-file `…/folder`: it cannot be read (it is no regular file); name a readable file with one value a line");
+        insta::assert_snapshot!(values(&[&path("short")]).unwrap_err(), @"--redact-file `…/short`: line 2 has 7 characters; a value of fewer than 8 would be hidden in every text: lengthen it, or remove the line");
+        insta::assert_snapshot!(values(&[&path("large"), &path("large")]).unwrap_err(), @"--redact-file `…/large`: the values in it and in the files before are larger than 65536 bytes; leave out what this run cannot meet");
+        insta::assert_snapshot!(values(&[&path("bytes")]).unwrap_err(), @"--redact-file `…/bytes`: it is not UTF-8 (byte 13); save it as UTF-8");
+        insta::assert_snapshot!(values(&[&path("fifo")]).unwrap_err(), @"--redact-file `…/fifo`: it cannot be read (it is no regular file); name a readable file with one value a line");
     }
 }

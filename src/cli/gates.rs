@@ -25,6 +25,8 @@ pub struct GatePlan {
     pub rules: Vec<GateRule>,
     /// How long the run waits at a gate; not at all where nobody said so.
     pub wait: Option<Duration>,
+    /// Nobody said so: the run can be spoken to.
+    pub is_wait_implied: bool,
     /// Waiting is no time of the run.
     pub is_free: bool,
     /// How long an approval can be decided and spent.
@@ -33,11 +35,11 @@ pub struct GatePlan {
     pub approval: Option<Stated>,
 }
 
-/// Reads the flags about gates and their variables.
+/// Reads the flags about gates and their variables. A run that can be spoken to waits by itself, where nobody says how long.
 ///
 /// # Errors
 /// A word that is none, a time that is none.
-pub fn resolve(flags: &GateFlags, environment: &Environment) -> Result<GatePlan, CliError> {
+pub fn resolve(flags: &GateFlags, has_control: bool, environment: &Environment) -> Result<GatePlan, CliError> {
     let wait = Stated::either("--gate-wait", flags.gate_wait.as_deref(), environment, "MISSION_GATE_WAIT");
     let is_free = match Stated::flag("--gate-time", flags.gate_time.as_deref()) {
         None => false,
@@ -48,7 +50,11 @@ pub fn resolve(flags: &GateFlags, environment: &Environment) -> Result<GatePlan,
     Ok(GatePlan {
         tools: names(&flags.gate_tool),
         rules: rules(&flags.gate)?,
-        wait: wait.map(|stated| waiting(&stated)).transpose()?.filter(|wait| !wait.is_zero()),
+        is_wait_implied: wait.is_none() && has_control,
+        wait: match wait {
+            Some(stated) => Some(waiting(&stated)?).filter(|wait| !wait.is_zero()),
+            None => has_control.then(|| Duration::from_secs(limits::GATE_WAIT_SECONDS)),
+        },
         is_free,
         expiry: expiry.map(|stated| seconds(&stated)).transpose()?,
         approval: Stated::either("--approval", flags.approval.as_deref(), environment, "MISSION_APPROVAL"),
@@ -93,6 +99,21 @@ fn seconds(stated: &Stated) -> Result<Duration, CliError> {
 }
 
 impl GatePlan {
+    /// Writes into a run's specification what needs a person, where its tools are not known: the run ends before it begins, and whoever
+    /// carries it on is held to the same.
+    pub fn keep(&self, spec: &mut Spec, approvals: &Approvals) {
+        spec.gates.clone_from(&self.tools);
+        spec.gates_as_given = !self.tools.is_empty();
+        self.note(spec, approvals);
+    }
+
+    fn note(&self, spec: &mut Spec, approvals: &Approvals) {
+        spec.gate_rules.clone_from(&self.rules);
+        // Where approvals are not kept nobody can decide: only who says so waits.
+        spec.gate_wait_ms = self.wait.filter(|_| approvals.is_kept() || !self.is_wait_implied).map(milliseconds);
+        spec.gate_time_free = self.is_free;
+    }
+
     /// Writes into a run's specification what needs a person, once its tools are known. `offered` are those that the run offers.
     ///
     /// # Errors
@@ -106,9 +127,7 @@ impl GatePlan {
     ) -> Result<Option<Observed>, CliError> {
         let names: Vec<String> = offered.iter().map(|tool| tool.full_name()).collect();
         spec.gates = resolved(&self.tools, &names)?;
-        spec.gate_rules.clone_from(&self.rules);
-        spec.gate_wait_ms = self.wait.map(milliseconds);
-        spec.gate_time_free = self.is_free;
+        self.note(spec, approvals);
         let Some(stated) = &self.approval else { return Ok(None) };
         let approved = approved(stated, offered, approvals, clock)?;
         let by_policy = spec.policy.as_ref().and_then(|policy| Policy::parse(policy).ok());

@@ -3,18 +3,22 @@
 
 mod approvals;
 pub mod arguments;
+mod awaited;
+pub mod ceilings;
 pub mod configuration;
-pub mod contract_verbs;
+mod contract_verbs;
 mod demo;
 pub mod environment;
 pub mod error;
 pub mod files;
 pub mod gates;
 pub mod governing;
+mod hiding;
 mod junit;
 pub mod objective;
 mod orphans;
 mod policy;
+pub mod prices;
 mod recordings;
 mod replay;
 mod replay_verb;
@@ -24,6 +28,7 @@ mod run;
 mod runs;
 pub mod servers;
 mod sinks;
+mod speaking;
 mod tools;
 mod verify;
 
@@ -42,7 +47,6 @@ use mission_contract::vocabulary::exit;
 use objective::{Line, Verb};
 use run::Exit;
 
-use crate::redact::Redactor;
 use crate::stream::diagnostics;
 use crate::sys::descriptors::Inherited;
 use crate::sys::signals;
@@ -77,7 +81,7 @@ pub fn main(
 
 /// One redacted sentence on stderr.
 fn say(sentence: &str) {
-    match Redactor::from_environment([]) {
+    match hiding::redactor() {
         Ok(redactor) => diagnostics::say(&redactor, sentence),
         // What cannot be redacted is not said.
         Err(redactor) => drop(writeln!(io::stderr(), "mission: {redactor}")),
@@ -106,6 +110,7 @@ fn carry_out(
     match objective::read(&words)? {
         Line::Run(line) => {
             let arguments = RunArguments::read(line)?;
+            hiding::take_up(Some(&arguments.flags.streams), &environment)?;
             if let Some(asked) = approvals::asked(&arguments.flags.decision)? {
                 return approvals::decide(&asked, &environment, &mut io::stdout().lock());
             }
@@ -116,7 +121,10 @@ fn carry_out(
         }
         Line::Help(verb) => print(&arguments::help(verb)),
         Line::Version => print(&format!("mission {}\n", env!("CARGO_PKG_VERSION"))),
-        Line::Verb { verb, words } => carry_out_verb(verb, &words, &environment, &mut inherited),
+        Line::Verb { verb, words } => {
+            hiding::take_up(None, &environment)?;
+            carry_out_verb(verb, &words, &environment, &mut inherited)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use mission_contract::spec::{GateRule, PolicyText, PromptText};
 
 use super::environment::Stated;
 use super::error::{CliError, quoted};
-use super::{files, gates, governing};
+use super::{files, gates, governing, hiding};
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{LogReader, RunStore};
 use crate::limits::{LISTED_RECORDINGS, RECORDING_BYTES, size};
@@ -149,5 +149,6 @@ impl Variation {
 /// # Errors
 /// When the redactor cannot be built.
 pub(super) fn redactor(recording: &Recording) -> Result<Redactor, CliError> {
-    Ok(Redactor::from_environment(learn(recording))?)
+    let redactor = hiding::redactor_with(learn(recording))?.as_ref().clone();
+    Ok(redactor.with_evidence(recording.open.spec.redact_evidence))
 }

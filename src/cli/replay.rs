@@ -16,6 +16,7 @@ use super::error::{CliError, quoted};
 use super::recordings::{self, Variation};
 use super::run::{Exit, say_faults};
 use super::sinks::sinks;
+use super::speaking;
 use crate::engine::delivery::EventSink;
 use crate::journal::{JournalFailed, Patience, RunLog, RunStore};
 use crate::limits::CLOSING_MS;
@@ -62,6 +63,7 @@ pub(super) fn replay(
     let (skill, gates) = (flags.tools.skill.as_deref(), &flags.gates);
     let open = Variation::of(skill, &gates.gate_tool, &gates.gate, flags.policy.policy.as_deref())?.of_recorded(&recording)?;
     let redactor = Arc::new(recordings::redactor(&recording)?);
+    let tells_outcome = speaking::resolve(&flags.streams, environment)?.tells_outcome;
     let events = Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS");
     let events = events.map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
@@ -74,10 +76,10 @@ pub(super) fn replay(
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         // A reader that goes away is told about where that is seen; no run has to know of it.
         let (gone, _) = mpsc::unbounded_channel();
-        let sinks = sinks(events, gone, &clock, &redactor, environment)?;
+        let sinks = sinks(events, false, gone, &clock, &redactor, environment)?;
         let player = Player::new(&recording, open, redactor.as_ref().clone());
         let played = play(player, queue(&recording, clock, sinks)?, signals, grace).await;
-        Ok(told(&played, &redactor))
+        Ok(told(&played, tells_outcome, &redactor))
     })
 }
 
@@ -154,7 +156,7 @@ async fn play(mut player: Player<'_>, mut log: RunLog, mut signals: EndSignals, 
 }
 
 /// What the process says on stderr, and how it ends.
-fn told(played: &Played, redactor: &Redactor) -> Exit {
+fn told(played: &Played, tells_outcome: bool, redactor: &Redactor) -> Exit {
     for (sink, left) in &played.given_up {
         diagnostics::say(redactor, &format!("The reader of {sink} took nothing any more; {left} records were not given to it."));
     }
@@ -172,6 +174,9 @@ fn told(played: &Played, redactor: &Redactor) -> Exit {
         }
         (None, Some(signal), _) => Exit::Signal(signal),
         (None, None, Some(_)) => Exit::Code(exit::FAILED),
+        (None, None, None) if tells_outcome => {
+            Exit::Code(speaking::status_of(played.replayed.ending.as_ref(), played.replayed.cancelled))
+        }
         (None, None, None) => Exit::Code(exit::FINE),
     }
 }

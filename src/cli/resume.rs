@@ -12,20 +12,19 @@ use super::arguments::{GateFlags, ModelFlags, RunArguments, RunFlags};
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
-use super::files;
 use super::gates::{self, GatePlan};
 use super::governing;
 use super::servers::{self, Servers};
-use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Spent, Standing};
+use super::speaking;
+use super::{ceilings, files, hiding};
 use crate::audit::Place;
-use crate::driver::{Known, Taken, decision};
+use crate::driver::{Known, Taken};
 use crate::engine::behaviours;
 use crate::engine::fold::{Fold, Folded};
-use crate::engine::run::{CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
 use crate::redact::Redactor;
 use crate::skill::same_tool;
-use crate::sys::clock::SystemClock;
 use crate::sys::lock::host_name;
 use crate::tools::address::Address;
 use crate::tools::mcp::{Reach, ServerRequest};
@@ -101,9 +100,12 @@ impl Held {
     }
 
     /// Whether somebody is asked or called: not where only the telling of its end was lost, nor while a person has to decide.
-    fn goes_on(&self, decision: Option<&Decision>) -> bool {
+    fn goes_on(&self, decision: Option<&Decision>, changed: &BTreeMap<String, Value>) -> bool {
         let run = &self.folded.run;
-        let waits_here = run.open().spec.gate_wait_ms.is_some();
+        let waits_here = match changed.get(CHANGED_GATE_WAIT) {
+            Some(wait) => wait.as_u64().is_some_and(|wait| wait > 0),
+            None => run.open().spec.gate_wait_ms.is_some(),
+        };
         run.outcome().is_none_or(is_resumable) && (waits_here || decision.is_some() || run.awaits().is_none())
     }
 
@@ -153,14 +155,24 @@ pub(super) fn resolve(
             return Err(differs("--trust-annotations", name, &spec.trusted.join(", ")));
         }
     }
-    let gates = same_gates(&flags.gates, environment, spec, &mut changed)?;
     let mut governance = governing::same(&flags.policy, environment, spec, &mut changed)?;
-    let mut limits = spec.limits.clone();
-    if Stated::flag("--mission-steps", flags.limits.mission_steps.as_deref()).is_some() {
-        // What is stated is that much further.
-        let further = configuration::limits(&flags.limits)?.steps;
-        limits.steps = further.map(|further| further.saturating_add(held.folded.run.steps_begun()));
-        changed.insert(CHANGED_STEPS.to_owned(), json!(limits.steps.unwrap_or(0)));
+    let speaking = speaking::resolve(&flags.streams, environment)?;
+    let gates = same_gates(&flags.gates, speaking.control.is_some(), environment, spec, &mut changed)?;
+    let limits = ceilings::further(&flags.limits, &held.folded.run, &mut changed)?;
+    let (spent, run) = (held.folded.run.seconds_spent(), held.held.run_id());
+    if let (Some(seconds), true) = (limits.seconds, decision.is_some())
+        && seconds <= spent
+    {
+        // A decision would be spent on a call that cannot be made any more.
+        return Err(CliError::Refused(format!(
+            "run {run} has used up its {seconds} s and cannot act on what was decided; give it more with --mission-seconds SECONDS"
+        )));
+    }
+    if let Some(stated) = Stated::flag("--supervisor", flags.limits.supervisor.as_deref()) {
+        let given = ceilings::supervisor(&flags.limits)?;
+        if given != spec.supervisor {
+            return Err(differs("--supervisor", &stated.value, &format!("{:?}", spec.supervisor).to_lowercase()));
+        }
     }
     let mut variables = environment.clone();
     if let Some(base) = &spec.base_url {
@@ -176,7 +188,7 @@ pub(super) fn resolve(
         ..ModelFlags::default()
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
-    let goes_on = held.goes_on(decision);
+    let goes_on = held.goes_on(decision, &changed);
     if !goes_on {
         governance.audit = Place::Nowhere;
     }
@@ -191,6 +203,9 @@ pub(super) fn resolve(
     {
         changed.insert("base_url".to_owned(), json!(now));
     }
+    if flags.streams.redact_evidence && !spec.redact_evidence {
+        changed.insert("redact_evidence".to_owned(), json!(true));
+    }
     let configuration = RunConfiguration {
         objective: spec.objective.clone(),
         protocol: spec.protocol,
@@ -198,82 +213,22 @@ pub(super) fn resolve(
         model,
         stream: spec.stream,
         limits,
+        pricing: spec.pricing.clone(),
+        supervisor: spec.supervisor,
         skill: None,
         trusted: spec.trusted.clone(),
         gates,
         servers,
         events: configuration::events(&flags.streams, environment),
+        // What began so stays so.
+        redact_evidence: spec.redact_evidence || flags.streams.redact_evidence,
+        speaking,
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
         governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     };
     Ok(Resumed { configuration, changed })
-}
-
-/// What a person said about the call that a run waits for.
-#[derive(Default)]
-pub(super) struct Waiting {
-    /// The decision, when there is one that counts.
-    pub(super) decision: Option<Decision>,
-    /// What is spent before it is acted upon.
-    pub(super) spend: Option<Spending>,
-    /// What is to be told about one that does not count.
-    pub(super) observed: Option<Observed>,
-}
-
-/// The approval that is to be spent: its id, by whom, and the digest of the call that it has to be about.
-pub(super) type Spending = (String, Spent, String);
-
-/// Looks at the approval of a run that waits for one. One that cannot be read, or is about another call than the run waits for, was changed
-/// since it was written: it counts as pending, and the run asks anew.
-///
-/// # Errors
-/// When the folder of approvals cannot be read.
-pub(super) fn waiting(held: &Held, approvals: &Approvals) -> Result<Waiting, CliError> {
-    let Some(awaited) = held.folded.run.awaits() else { return Ok(Waiting::default()) };
-    let id = awaited.approval_id;
-    let spent = Spent { run: held.held.run_id().to_owned(), key: awaited.key };
-    let pending = |why: &str| {
-        let detail = format!("The approval {id} holds a decision that does not count, because {why}: it is pending.");
-        let observed = Some(Observed { what: "approval_unsigned".to_owned(), detail, ..Observed::default() });
-        Ok(Waiting { observed, ..Waiting::default() })
-    };
-    let (record, standing) = match approvals.look(&id, &SystemClock::start()) {
-        Ok(looked) => looked,
-        // It was never noted, or nothing is: the run asks again.
-        Err(ApprovalError::Missing { .. } | ApprovalError::NotKept) => return Ok(Waiting::default()),
-        Err(error @ ApprovalError::Unreadable { .. }) => return pending(&error.to_string()),
-        Err(error) => return Err(CliError::Refused(error.to_string())),
-    };
-    if record.digest != awaited.digest {
-        return pending("it is about another call than the run waits for");
-    }
-    match standing {
-        Standing::Spent(_, by) if by == spent => Ok(Waiting { decision: Some(decision(&record)), ..Waiting::default() }),
-        // Another run made the call that was approved: this one does not.
-        Standing::Spent(_, by) => {
-            let note = Some(format!("the approval was spent by run {}", by.run));
-            let decision = Decision { answer: Answer::Refuse.word().to_owned(), note, ..decision(&record) };
-            Ok(Waiting { decision: Some(decision), ..Waiting::default() })
-        }
-        Standing::Decided(_) => {
-            let decision = Some(decision(&record));
-            Ok(Waiting { decision, spend: Some((id, spent, awaited.digest)), observed: None })
-        }
-        Standing::Unsigned(why) => pending(&why),
-        Standing::Expired if record.kind == Kind::Gate => {
-            let decision = Decision {
-                approval_id: id,
-                answer: Answer::Refuse.word().to_owned(),
-                by: "mission".to_owned(),
-                note: Some("its time is over".to_owned()),
-                content: None,
-            };
-            Ok(Waiting { decision: Some(decision), ..Waiting::default() })
-        }
-        Standing::Pending | Standing::Expired | Standing::Abandoned => Ok(Waiting::default()),
-    }
 }
 
 /// A run that has come to its end is not carried on.
@@ -341,11 +296,12 @@ fn same_model(flags: &ModelFlags, held: &Held) -> Result<(), CliError> {
 /// What the command line says of gates is what the run began with; how long it waits may be another time.
 fn same_gates(
     flags: &GateFlags,
+    has_control: bool,
     environment: &Environment,
     spec: &Spec,
     changed: &mut BTreeMap<String, Value>,
 ) -> Result<GatePlan, CliError> {
-    let mut plan = gates::resolve(flags, environment)?;
+    let mut plan = gates::resolve(flags, has_control, environment)?;
     if let Some(name) = plan.tools.iter().find(|name| !spec.gates.iter().any(|gate| same_tool(name, gate))) {
         return Err(differs("--gate-tool", name, &spec.gates.join(", ")));
     }
@@ -362,7 +318,8 @@ fn same_gates(
     }
     plan.approval = None;
     let wait = plan.wait.map(gates::milliseconds);
-    if flags.gate_wait.is_some() && wait != spec.gate_wait_ms {
+    let is_new = plan.is_wait_implied && spec.gate_wait_ms.is_none() && !spec.approvals_off;
+    if is_new || (flags.gate_wait.is_some() && wait != spec.gate_wait_ms) {
         changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
     }
     Ok(plan)
@@ -396,8 +353,7 @@ fn same_servers(
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         )));
     }
-    let redactor =
-        Redactor::from_environment(Servers { requests: given.clone(), client_name: String::new(), timeout }.secrets())?;
+    let redactor = hiding::redactor_with(Servers { requests: given.clone(), client_name: String::new(), timeout }.secrets())?;
     let mut requests = Vec::new();
     for server in &spec.servers {
         let position = given.iter().position(|request| request.name == server.name && (typed || server.masked));
@@ -433,7 +389,7 @@ fn same_server(
     agrees(&format!("the transport of {place}"), Some(request.reach.transport()), &server.transport)?;
     match &request.reach {
         Reach::Stdio { argv, passes } => {
-            let shown: Vec<String> = argv.iter().map(|word| redactor.text(word).into_owned()).collect();
+            let shown = redactor.words(argv);
             agrees(&format!("the command of {place}"), Some(&shown.join(" ")), &server.argv.join(" "))?;
             // Variables that are not passed again are those of the run.
             if !passes.is_empty() && *passes != server.passes {

@@ -2,32 +2,33 @@
 
 use std::sync::Arc;
 
-use mission_contract::event::Event;
+use mission_contract::event::{Event, Outcome};
 use mission_contract::log::Entry;
 use mission_contract::vocabulary::exit;
 use tokio::sync::mpsc;
 
 use super::environment::{Environment, Stated};
 use super::error::CliError;
+use super::hiding;
 use super::resume::Held;
 use super::run::{Done, Exit};
 use super::sinks::sinks;
 use crate::engine::delivery::Delivery;
-use crate::redact::Redactor;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::Inherited;
 
-/// Tells it. Nothing is started, asked or written.
+/// Tells it. Nothing is started, asked or written. The exit status tells the outcome where one is given.
 ///
 /// # Errors
 /// When there is nowhere to tell it, or the log cannot be read again.
 pub(super) fn retell(
     held: &Held,
+    outcome: Option<Outcome>,
     events: Option<Stated>,
     environment: &Environment,
     inherited: &mut Inherited,
 ) -> Result<Done, CliError> {
-    let redactor = Arc::new(Redactor::from_environment([])?);
+    let redactor = hiding::redactor()?;
     let events = events.map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     let (mut opening, mut answer, mut ending) = (None, None, None);
     for line in held.held.reader().map_err(|error| CliError::Refused(error.to_string()))? {
@@ -44,11 +45,12 @@ pub(super) fn retell(
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let (gone, _reports) = mpsc::unbounded_channel();
-    let mut sinks = sinks(events, gone, &clock, &redactor, environment)?;
+    let mut sinks = sinks(events, false, gone, &clock, &redactor, environment)?;
     for (event, text) in [opening, answer, ending].into_iter().flatten() {
         let delivery = Delivery::with_line(Arc::new(event), text);
         sinks.iter_mut().for_each(|sink| sink.deliver(&delivery));
     }
     sinks.iter_mut().for_each(|sink| sink.finish());
-    Ok(Done { exit: Exit::Code(exit::FINE), folder: held.held.folder().map(std::path::Path::to_owned) })
+    let code = outcome.map_or(exit::FINE, |outcome| exit::of_outcome(outcome, false));
+    Ok(Done { exit: Exit::Code(code), folder: held.held.folder().map(std::path::Path::to_owned) })
 }

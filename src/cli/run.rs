@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mission_contract::LOG_FORMAT;
+use mission_contract::event::Outcome;
 use mission_contract::log::{Open, ServerCondition, ToolDefinition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
@@ -12,12 +14,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::arguments::RunArguments;
+use super::awaited::{self, Waiting};
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
-use super::resume::{self, Held, Waiting};
-use super::{approvals, governing, retell, sinks};
+use super::resume::{self, Held};
+use super::{approvals, governing, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
 use crate::audit::AuditFile;
 use crate::driver::{self, Auditing, Beginning, Desk, Ended, Opening, Parts};
@@ -30,6 +33,7 @@ use crate::redact::Redactor;
 use crate::stream::diagnostics;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::descriptors::{Inherited, Output};
+use crate::sys::inputs::Input;
 use crate::sys::signals::{EndSignal, EndSignals};
 use crate::tools::mcp::{PlaneOptions, Reach, ServerRequest, connect};
 use crate::tools::{Discovery, ToolPlane};
@@ -76,29 +80,35 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
             (configuration, Stretch::First { run_id })
         }
         (Some(held), carry) => match (held.over(), carry) {
-            (Some(_), Carry::Either(_)) => {
-                let events = configuration::events(&arguments.flags.streams, environment);
+            (Some(outcome), Carry::Either(_)) => {
+                let streams = &arguments.flags.streams;
+                let told = speaking::resolve(streams, environment)?.tells_outcome.then_some(outcome);
+                let events = configuration::events(streams, environment);
                 // A process that was killed when all was written left the mark of a run that goes on.
                 store.unmark(&held.held);
-                return retell::retell(&held, events, environment, inherited);
+                return retell::retell(&held, told, events, environment, inherited);
             }
             (Some(outcome), _) => return Err(resume::is_over(&held, outcome)),
             (None, _) => {
-                let waiting = resume::waiting(&held, &approvals)?;
+                let waiting = awaited::waiting(&held, &approvals)?;
                 let resumed = resume::resolve(arguments, environment, &held, waiting.decision.as_ref())?;
                 (resumed.configuration, Stretch::Later(Box::new(Later { held, changed: resumed.changed, waiting })))
             }
         },
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
-    let redactor = Arc::new(Redactor::from_environment(configuration.servers.secrets())?);
+    hiding::add(configuration.servers.secrets());
+    let redactor = Arc::new(hiding::redactor()?.as_ref().clone().with_evidence(configuration.redact_evidence));
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
+    let control = configuration.speaking.control.as_ref();
+    let control = control.map(|stated| inherited.input(stated.place, &stated.value)).transpose()?;
     say_faults(&redactor);
+    hiding::say_too_short(&redactor);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CliError::system("a runtime", &error))?;
-    let opened = Opened { clock, redactor, store, approvals, events };
+    let opened = Opened { clock, redactor, store, approvals, events, control };
     let exit = runtime.block_on(mission(configuration, stretch, environment, opened));
     // A name that is still being looked up holds a thread for as long as it likes.
     runtime.shutdown_background();
@@ -195,6 +205,7 @@ struct Opened {
     store: RunStore,
     approvals: Approvals,
     events: Option<Output>,
+    control: Option<Input>,
 }
 
 async fn mission(
@@ -203,7 +214,7 @@ async fn mission(
     environment: &Environment,
     opened: Opened,
 ) -> Result<Done, CliError> {
-    let Opened { clock, redactor, store, approvals, events } = opened;
+    let Opened { clock, redactor, store, approvals, events, control } = opened;
     let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
     let options = PlaneOptions { client_name: configuration.servers.client_name.clone(), ..PlaneOptions::default() };
     let plan = configuration.model.clone();
@@ -213,10 +224,17 @@ async fn mission(
             None => Ok(None),
         }
     };
-    let discover = async { tokio::join!(connect(configuration.servers.requests.clone(), options), model) };
+    // From here on somebody listens: what is said before the run has begun waits for that, but who ends it waits a moment only.
+    let outside = speaking::outside(control, &configuration.speaking, &redactor);
+    let discover = async { tokio::join!(connect(in_time(&configuration), options), model) };
     let ((tools, discovery, reports), model) = tokio::select! {
         both = discover => both,
         signal = signals.first() => return Ok(Done { exit: Exit::Signal(signal), folder: None }),
+        () = outside.cancelled() => {
+            diagnostics::say(&redactor, "The run was cancelled before it began: nothing was asked, called or written.");
+            let code = if configuration.speaking.tells_outcome { exit::of_outcome(Outcome::Incomplete, true) } else { exit::FINE };
+            return Ok(Done { exit: Exit::Code(code), folder: None });
+        }
     };
     let (gone, sink_reports) = mpsc::unbounded_channel();
     let mut observed = Vec::new();
@@ -225,7 +243,7 @@ async fn mission(
     let opening = || {
         let model: Option<Arc<dyn ModelBackend>> = model?.map(Arc::from);
         let leg = model.as_ref().map(|model| model.leg());
-        let mut sinks = sinks::sinks(events, gone, &clock, &redactor, environment)?;
+        let mut sinks = sinks::sinks(events, configuration.speaking.ends_with_reader, gone, &clock, &redactor, environment)?;
         sinks.push(witness);
         let (beginning, leg, log, audit) = match stretch {
             Stretch::First { run_id } => {
@@ -233,7 +251,9 @@ async fn mission(
                 let mut spec =
                     Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, allowed, store.is_kept(), &redactor) };
                 configuration.governance.write(&mut spec);
-                if !is_short(&discovery) {
+                if is_short(&discovery) {
+                    configuration.gates.keep(&mut spec, &approvals);
+                } else {
                     let offered = offered(&spec, &discovery);
                     observed.extend(configuration.gates.close(&mut spec, &offered, &approvals, &*clock)?);
                 }
@@ -308,12 +328,23 @@ async fn mission(
             clock,
         },
         auditing: Auditing { file: audit, run_id, profile: configuration.governance.profile.clone() },
+        outside,
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     if let Some(closer) = closer {
         closer.end();
     }
-    Ok(Done { exit: exit_of(&ended, &redactor), folder })
+    Ok(Done { exit: exit_of(&ended, configuration.speaking.tells_outcome, &redactor), folder })
+}
+
+/// The servers: none is waited for longer than the run may last, and a second.
+fn in_time(configuration: &RunConfiguration) -> Vec<ServerRequest> {
+    let mut requests = configuration.servers.requests.clone();
+    let most = configuration.limits.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    if let Some(most) = most {
+        requests.iter_mut().for_each(|request| request.timeout = request.timeout.min(most.max(Duration::from_secs(1))));
+    }
+    requests
 }
 
 /// A server that is needed did not come up: the run ends before anything is offered.
@@ -365,12 +396,16 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
+        pricing: configuration.pricing.clone(),
+        supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
         allowed_tools,
         trusted: configuration.trusted.clone(),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
+        redact_evidence: configuration.redact_evidence,
         recorded,
+        control: configuration.speaking.control.is_some(),
         ..Spec::default()
     }
 }
@@ -391,7 +426,7 @@ fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
     };
     match &request.reach {
         Reach::Stdio { argv, passes } => {
-            spec.argv = argv.iter().map(|word| redactor.text(word).into_owned()).collect();
+            spec.argv = redactor.words(argv);
             spec.masked = spec.argv != *argv;
             spec.passes.clone_from(passes);
         }
@@ -407,7 +442,7 @@ fn server_spec(request: &ServerRequest, redactor: &Redactor) -> ServerSpec {
 }
 
 /// What the process says on stderr, and how it ends.
-fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
+fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
     for (sink, left) in &ended.given_up {
         diagnostics::say(redactor, &format!("The reader of {sink} took nothing any more; {left} records were not given to it."));
     }
@@ -425,6 +460,9 @@ fn exit_of(ended: &Ended, redactor: &Redactor) -> Exit {
     }
     match (ended.signal, failure) {
         (Some(signal), _) => Exit::Signal(signal),
+        (None, _) if tells_outcome && ended.internal.is_none() => {
+            Exit::Code(speaking::status_of(ended.ending.as_ref(), ended.cancelled))
+        }
         (None, Some(_)) => Exit::Code(exit::FAILED),
         (None, None) => Exit::Code(exit::FINE),
     }

@@ -15,13 +15,15 @@ use crate::stream::diagnostics;
 use crate::stream::sink::LineSink;
 use crate::sys::clock::Clock;
 use crate::sys::descriptors::Output;
+use crate::sys::inputs::is_gone;
 
-/// Opens them. A reader that goes away is reported to `gone`.
+/// Opens them. A reader that goes away is reported to `gone`; at once and whatever is written, where the run ends with it.
 ///
 /// # Errors
 /// When the system gives no thread.
 pub(super) fn sinks(
     events: Option<Output>,
+    ends_with_reader: bool,
     gone: mpsc::UnboundedSender<Observed>,
     clock: &Arc<dyn Clock>,
     redactor: &Arc<Redactor>,
@@ -31,11 +33,16 @@ pub(super) fn sinks(
     let quiet = events.as_ref().is_some_and(|output| output.standard);
     if let Some(output) = events {
         let redactor = Arc::clone(redactor);
+        let what_next = if ends_with_reader { "the run ends" } else { "the run goes on without it" };
+        if ends_with_reader {
+            watch(&output, gone.clone())?;
+        }
         let sink = LineSink::start(output, move |away| {
+            let detail = format!("{away}; {what_next}");
             if !away.by_reader {
-                diagnostics::say(&redactor, &format!("{away}."));
+                diagnostics::say(&redactor, &format!("{detail}."));
             }
-            let observed = Observed { what: "reader_gone".to_owned(), detail: away.to_string(), ..Observed::default() };
+            let observed = Observed { what: "reader_gone".to_owned(), detail, ..Observed::default() };
             // The run may be over by then.
             let _ = gone.send(observed);
         });
@@ -49,4 +56,19 @@ pub(super) fn sinks(
         ));
     }
     Ok(sinks)
+}
+
+/// Tells of a reader that goes away while nothing is written. One that cannot be watched is missed at the next record.
+fn watch(output: &Output, gone: mpsc::UnboundedSender<Observed>) -> Result<(), CliError> {
+    let Ok(descriptor) = output.descriptor.try_clone() else { return Ok(()) };
+    let name = output.name.clone();
+    let watch = move || {
+        if is_gone(descriptor.as_fd()) {
+            let detail = format!("the event stream on {name} ended early: its reader went away; the run ends");
+            // The run may be over by then.
+            let _ = gone.send(Observed { what: "reader_gone".to_owned(), detail, ..Observed::default() });
+        }
+    };
+    std::thread::Builder::new().name("reader".to_owned()).spawn(watch).map_err(|error| CliError::system("a thread", &error))?;
+    Ok(())
 }

@@ -54,6 +54,7 @@ pub fn tools(
     };
     let failed = discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional);
     let text = if arguments.json { as_json(&discovery) } else { as_text(&discovery) };
+    let text = super::hiding::redactor()?.text(&text).into_owned();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
     Ok(Exit::Code(if failed { exit::FAILED } else { exit::FINE }))
 }

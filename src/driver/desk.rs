@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mission_contract::log::{Decision, Observed};
-use tokio::sync::mpsc;
+use mission_contract::log::{Control, Decision, Observed};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::approvals::{Answer, ApprovalError, Approvals, Kind, Record, Spent, Standing};
 use crate::engine::effect::GateRequest;
@@ -74,6 +74,27 @@ impl Desk {
         };
         let noted = self.approvals.propose(record, &*self.clock);
         noted.map_err(|error| format!("The call waits for a person, and that could not be written down: {error}."))
+    }
+
+    /// Writes down what a person said on the control channel about a call that the run waits for: the only place inside a run where that
+    /// is done. It may wait for others who write, so a thread does it; the error is the end of a sentence.
+    pub(super) fn sign(&self, control: &Control) -> oneshot::Receiver<Result<(), String>> {
+        let (sender, written) = oneshot::channel();
+        let (approvals, clock) = (self.approvals.clone(), Arc::clone(&self.clock));
+        let text = |text: &Option<String>| self.redactor.text(text.as_deref().unwrap_or_default()).into_owned();
+        let (id, by, note) = (control.approval_id.clone().unwrap_or_default(), text(&control.by), text(&control.note));
+        let answer = control.answer.as_deref().and_then(Answer::named);
+        let sign = move || {
+            let signed = match answer {
+                Some(answer) => approvals.decide(&id, answer, &by, &note, &*clock).map(drop).map_err(|error| error.to_string()),
+                None => Err("it holds no answer".to_owned()),
+            };
+            // The run may be over by then: the decision counts all the same.
+            let _ = sender.send(signed);
+        };
+        // Where there is no thread, whoever waits hears that at once.
+        let _ = std::thread::Builder::new().name("decision".to_owned()).spawn(sign);
+        written
     }
 
     /// Spends an approval on a call of this run: the decision as the engine takes it. One that cannot be spent is a refusal.

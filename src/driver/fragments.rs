@@ -14,17 +14,26 @@ pub struct Fragments {
     redactor: StreamRedactor,
     index: u64,
     part: u64,
+    is_shown: bool,
 }
 
 impl Fragments {
     /// For the reply to the ask of step `index`.
     pub fn new(native: bool, index: u64, redactor: StreamRedactor) -> Self {
         let protocol = if native { Protocol::Native } else { Protocol::Json };
-        Self { decoder: AnswerDecoder::new(protocol), redactor, index, part: 0 }
+        Self { decoder: AnswerDecoder::new(protocol), redactor, index, part: 0, is_shown: true }
+    }
+
+    /// The same, and nothing of it where the reply is not for the stream.
+    pub fn shown_if(self, is_shown: bool) -> Self {
+        Self { is_shown, ..self }
     }
 
     /// What the next piece of the reply lets out.
     pub fn read(&mut self, delta: Delta) -> Vec<Event> {
+        if !self.is_shown {
+            return Vec::new();
+        }
         let pieces = match delta {
             Delta::Text(text) => self.decoder.text(&text),
             Delta::CallName { position, name } => self.decoder.call_name(position, &name),

@@ -35,8 +35,8 @@ impl Driver {
             for effect in effects {
                 if let Effect::Emit { mut event, repeats } = effect {
                     finished |= matches!(*event, Event::MissionFinished(_));
-                    self.redactor.event(&mut event);
-                    self.log.record(ms, *event, repeats);
+                    let changed = self.redactor.event(&mut event);
+                    self.log.record(ms, *event, repeats.filter(|_| !changed));
                 }
             }
         }

@@ -1,9 +1,17 @@
 //! What a new list of the servers' tools changes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use mission_contract::digest::definition_digest;
-use mission_contract::log::{Catalogue, ServerCondition, ServerState, ToolDefinition};
+use mission_contract::log::{Catalogue, Entry, ServerCondition, ServerState, ToolDefinition};
+
+use super::Driver;
+use crate::engine::run::FoldError;
+use crate::limits::LISTING_SECONDS;
+use crate::tools::Discovery;
 
 /// The tools that the journal knows: full name → its definition's digest.
 #[derive(Debug, Default)]
@@ -54,6 +62,48 @@ impl Known {
         let differs = !(catalogue.tools.is_empty() && catalogue.changed.is_empty() && catalogue.removed.is_empty());
         self.0 = now;
         (catalogue, differs)
+    }
+}
+
+impl Driver {
+    pub(super) fn list(&mut self) {
+        self.list_stale = self.listing.is_some();
+        let list = self.tools.list().map(Some).boxed();
+        self.begin_listing(list);
+    }
+
+    pub(super) fn begin_listing(&mut self, list: BoxFuture<'static, Option<Discovery>>) {
+        if self.listing.is_none() {
+            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), list);
+            self.listing = Some(async move { list.await.ok().flatten() }.boxed());
+        }
+    }
+
+    pub(super) fn listed(&mut self, discovery: Option<Discovery>) -> Result<(), FoldError> {
+        self.listing = None;
+        if self.list_stale {
+            self.list();
+            if discovery.is_none() {
+                // What the engine may wait for is what is listed now.
+                return Ok(());
+            }
+        }
+        let wanted = std::mem::take(&mut self.list_wanted);
+        let Some(discovery) = discovery else {
+            if wanted {
+                return self.input(Entry::Catalogue(Catalogue::default()));
+            }
+            return Ok(());
+        };
+        for observed in discovery.observed {
+            self.input(Entry::Observed(observed))?;
+        }
+        let known = self.known.get_or_insert_with(|| match self.first.take().as_deref() {
+            Some(Entry::Catalogue(first)) => Known::of(&first.tools),
+            _ => Known::default(),
+        });
+        let (catalogue, differs) = known.compare(discovery.servers, discovery.tools);
+        if differs || wanted { self.input(Entry::Catalogue(catalogue)) } else { Ok(()) }
     }
 }
 

@@ -2,8 +2,10 @@
 //! engine sees it. It decides nothing.
 
 mod auditing;
+mod closing;
 mod desk;
 mod fragments;
+mod hearing;
 mod last_words;
 mod listing;
 mod opening;
@@ -18,7 +20,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, Notice};
 use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Decision, Entry, Observed, Reply, ReplyEnd, Timer,
+    CallEnd, CallResult, Closed, Control, ControlSource, Decision, Entry, Observed, Purpose, Reply, ReplyEnd, Timer,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -27,21 +29,24 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::effect::{Effect, Ending};
 use crate::engine::run::{FoldError, GATE_TIMER, Run};
 use crate::journal::{JournalFailed, Patience, RunLog};
-use crate::limits::{CLOSING_MS, DELTA_QUEUE, LISTING_SECONDS};
+use crate::limits::{CLOSING_MS, CUT_MS, DELTA_QUEUE};
 use crate::model::{Delta, ModelBackend, ModelReply};
 use crate::redact::Redactor;
 use crate::sys::clock::Clock;
-use crate::sys::signals::{EndSignal, EndSignals};
+use crate::sys::signals::{Again, EndSignal, EndSignals, came};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
 pub use auditing::Auditing;
 use auditing::Auditor;
+use closing::{Watchers, close};
 pub use desk::{Desk, decision};
 use desk::{Heard, Listening};
 use fragments::Fragments;
+pub use hearing::Outside;
+use hearing::{Hearing, cancel, silence};
 pub use listing::Known;
 pub use opening::{Beginning, Opening, Parts, Taken};
 use waiting::{
-    Asking, Calling, Underway, Woke, asked, call, called, decided, listed, nobody, received, received_unbounded, underway,
+    Asking, Calling, Underway, Woke, asked, at, call, called, decided, listed, nobody, received, received_unbounded, underway,
 };
 
 /// How a run ended, for the exit code.
@@ -53,6 +58,8 @@ pub struct Ended {
     pub journal: Option<JournalFailed>,
     /// The signal that came.
     pub signal: Option<EndSignal>,
+    /// Somebody ended it.
+    pub cancelled: bool,
     /// What went wrong inside.
     pub internal: Option<String>,
     /// Why the last lines of the audit file may not be on the disk.
@@ -75,7 +82,7 @@ impl From<FoldError> for Broken {
 
 /// Runs a mission to its end. `mission_finished` goes out on every path: a panic and a failed journal included.
 pub async fn drive(opening: Opening, parts: Parts) -> Ended {
-    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk, auditing } = parts;
+    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk, outside, auditing } = parts;
     let mut driver = Driver {
         engine: Run::default(),
         log,
@@ -86,12 +93,16 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         redactor,
         clock,
         signals,
+        again: None,
+        is_hurried: false,
         grace,
         desk,
         auditor: Auditor::new(auditing),
+        hearing: Hearing::new(outside),
         gate: None,
         has_waited: false,
         gate_until: None,
+        timer: None,
         claimed: None,
         signal: None,
         asking: None,
@@ -120,27 +131,18 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         driver.close_after(detail);
     }
     driver.let_go();
-    let patience = match driver.signal {
+    let cancelled = driver.engine.is_cancelled();
+    let patience = match driver.end_by {
         None => Patience::WhileTaken(driver.grace),
-        Some(_) => {
-            let left = driver.end_by().saturating_duration_since(Instant::now());
+        Some(end_by) => {
+            let left = end_by.saturating_duration_since(Instant::now());
             Patience::AtMost(left.max(Duration::from_millis(CLOSING_MS)))
         }
     };
-    let Driver { log, ending, signal, mut signals, auditor, .. } = driver;
-    let close = async {
-        let closing = log.close(patience).await;
-        // Whoever reads has the last record; a plane that panics has nothing more to say.
-        let _ = AssertUnwindSafe(async { tools.close().await }).catch_unwind().await;
-        closing
-    };
-    tokio::pin!(close);
-    let closing = tokio::select! {
-        closing = &mut close => closing,
-        // It is over already: whoever asks a second time ends the process there and then.
-        _ = signals.first(), if signal.is_none() => close.await,
-    };
-    Ended { ending, journal: journal.or(closing.failed), signal, internal, audit: auditor.close(), given_up: closing.given_up }
+    let Driver { log, ending, signal, signals, again, grace, auditor, .. } = driver;
+    let closing = close(log, patience, tools, Watchers { signals, again, grace }).await;
+    let audit = auditor.close();
+    Ended { ending, journal: journal.or(closing.failed), signal, cancelled, internal, audit, given_up: closing.given_up }
 }
 
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
@@ -158,14 +160,20 @@ struct Driver {
     redactor: Arc<Redactor>,
     clock: Arc<dyn Clock>,
     signals: EndSignals,
+    /// Once the first one came: the second.
+    again: Option<Again>,
+    is_hurried: bool,
     grace: Duration,
     desk: Desk,
     auditor: Auditor,
+    hearing: Hearing,
     /// A decision that is waited for, and until when.
     gate: Option<Listening>,
     /// The next call waited for a person.
     has_waited: bool,
     gate_until: Option<Instant>,
+    /// A timer of the engine's, and when it is over.
+    timer: Option<(&'static str, Instant)>,
     /// What came of a claim.
     claimed: Option<Decision>,
     signal: Option<EndSignal>,
@@ -192,6 +200,7 @@ impl Driver {
                 Woke::Journal(failed) => return Err(Broken::Journal(failed)),
                 Woke::Signal(signal) => {
                     self.signal = Some(signal);
+                    self.again = Some(Again::catch());
                     self.end_by();
                     let control = Control {
                         word: "cancel".to_owned(),
@@ -205,7 +214,7 @@ impl Driver {
                 Woke::Reply(reply) => self.replied(reply)?,
                 Woke::Result(result) => self.returned(result)?,
                 Woke::Report(report) => self.reported(report)?,
-                Woke::Sink(Some(observed)) => self.input(Entry::Observed(observed))?,
+                Woke::Sink(Some(observed)) => self.sink_told(observed)?,
                 Woke::Sink(None) => self.sinks = None,
                 Woke::Listed(discovery) => self.listed(discovery)?,
                 Woke::Decision(Heard::Decision(decision)) => {
@@ -220,6 +229,19 @@ impl Driver {
                 Woke::NobodyDecided => {
                     self.leave_gate();
                     self.input(Entry::Timer(Timer { name: GATE_TIMER.to_owned() }))?;
+                }
+                Woke::Heard(heard) => self.heard(heard)?,
+                Woke::Written(control, result) => self.written(control, result)?,
+                Woke::Silence => self.tick(),
+                Woke::Timer => {
+                    if let Some((name, _)) = self.timer.take() {
+                        self.input(Entry::Timer(Timer { name: name.to_owned() }))?;
+                    }
+                }
+                // What still resists is given up.
+                Woke::Again => {
+                    self.is_hurried = true;
+                    self.end_by = Some(Instant::now());
                 }
             }
         }
@@ -236,10 +258,12 @@ impl Driver {
         if let Some(detail) = self.auditor.failure() {
             return Woke::Unaudited(detail);
         }
+        let timer = self.timer.map(|(_, at)| at);
         if let Some(decision) = self.claimed.take() {
             return Woke::Decision(Heard::Decision(decision));
         }
-        let until = self.gate_until;
+        let (until, tick_at, is_deciding) = (self.gate_until, self.hearing.tick_at(), self.hearing.is_deciding());
+        let (lines, channel) = self.hearing.ears();
         let (asking, calling, reports, sinks, listing, gate) =
             (&mut self.asking, &mut self.calling, &mut self.reports, &mut self.sinks, &mut self.listing, &mut self.gate);
         let anything = async {
@@ -251,19 +275,25 @@ impl Driver {
             }
             tokio::select! {
                 biased;
+                woke = lines.next() => woke,
                 woke = asked(asking, end_by) => woke,
                 result = called(calling, end_by) => Woke::Result(result),
                 report = received(reports) => Woke::Report(report),
                 observed = received_unbounded(sinks) => Woke::Sink(observed),
                 discovery = listed(listing) => Woke::Listed(discovery),
-                heard = decided(gate, until) => heard,
+                heard = decided(gate, until), if !is_deciding => heard,
+                woke = silence(tick_at) => woke,
             }
         };
         tokio::select! {
             biased;
             failure = failed => Woke::Journal(failure),
             signal = self.signals.first(), if !is_signalled => Woke::Signal(signal),
+            () = came(&self.again), if !self.is_hurried => Woke::Again,
+            () = at(timer), if timer.is_some() => Woke::Timer,
             woke = anything => woke,
+            // Where nothing else is taken.
+            woke = cancel(channel), if !is_ending => woke,
         }
     }
 
@@ -275,21 +305,24 @@ impl Driver {
         for effect in self.engine.apply(seq, ms, &entry)? {
             self.carry_out(ms, effect);
         }
+        self.stands();
         Ok(())
     }
 
     fn carry_out(&mut self, ms: u64, effect: Effect) {
         match effect {
             Effect::Emit { mut event, repeats } => {
-                self.redactor.event(&mut event);
-                self.log.record(ms, *event, repeats);
+                let changed = self.redactor.event(&mut event);
+                self.hearing.said();
+                // What was changed repeats nothing.
+                self.log.record(ms, *event, repeats.filter(|_| !changed));
             }
             Effect::Ask { ask, index } => {
                 let request = self.engine.request();
                 self.log.append(ms, Entry::Ask(*ask));
                 let (sender, deltas) = mpsc::channel(usize::try_from(DELTA_QUEUE).unwrap_or(usize::MAX));
                 let cancel = CancellationToken::new();
-                let ordinal = request.ordinal;
+                let (ordinal, request_purpose) = (request.ordinal, request.purpose);
                 let native = !request.functions.is_empty();
                 let (model, token) = (self.model.clone(), cancel.clone());
                 let reply = async move {
@@ -299,12 +332,13 @@ impl Driver {
                     }
                 };
                 let reply = reply.boxed();
-                let fragments = Fragments::new(native, index, self.redactor.stream());
+                let is_shown = request_purpose == Purpose::Step;
+                let fragments = Fragments::new(native, index, self.redactor.stream()).shown_if(is_shown);
                 // At the boundary of a step, while the model works: what servers do not tell is found out.
                 if ordinal > 1 {
                     self.begin_listing(self.tools.list_unheard());
                 }
-                self.asking = Some(Asking { ordinal, reply: Underway::new(reply), deltas, cancel, fragments });
+                self.asking = Some(Asking { ordinal, reply: Underway::new(reply), deltas, cancel, until: None, fragments });
             }
             Effect::AbortAsk => {
                 self.end_by();
@@ -315,6 +349,17 @@ impl Driver {
             Effect::Audit(audited) => self.auditor.note(*audited, ms, &self.redactor),
             // Its line could not be written.
             Effect::Dispatch { .. } if self.auditor.has_failed() => {}
+            Effect::CutAsk => {
+                if let Some(asking) = &mut self.asking {
+                    asking.until = Instant::now().checked_add(Duration::from_millis(CUT_MS));
+                    asking.cancel.cancel();
+                }
+            }
+            Effect::LeaveGate => self.leave_gate(),
+            Effect::Arm { name, at } => {
+                let wait = at.map(|at| Duration::from_millis(at.saturating_sub(self.clock.monotonic_ms())));
+                self.timer = wait.and_then(|wait| Instant::now().checked_add(wait)).map(|at| (name, at));
+            }
             Effect::Dispatch { intent, dispatch } => {
                 self.log.append(ms, Entry::Intent(*intent));
                 let cancel = CancellationToken::new();
@@ -358,11 +403,15 @@ impl Driver {
     }
 
     fn show(&mut self, delta: Delta) {
-        if let Some(asking) = &mut self.asking {
-            for event in asking.fragments.read(delta) {
-                self.log.pass(event);
-            }
+        let Some(asking) = &mut self.asking else { return };
+        for event in asking.fragments.read(delta) {
+            self.pass(event);
         }
+    }
+
+    fn pass(&mut self, event: Event) {
+        self.hearing.said();
+        self.log.pass(event);
     }
 
     fn replied(&mut self, reply: Option<ModelReply>) -> Result<(), FoldError> {
@@ -416,46 +465,6 @@ impl Driver {
                 Ok(())
             }
         }
-    }
-
-    fn list(&mut self) {
-        self.list_stale = self.listing.is_some();
-        let list = self.tools.list().map(Some).boxed();
-        self.begin_listing(list);
-    }
-
-    fn begin_listing(&mut self, list: BoxFuture<'static, Option<Discovery>>) {
-        if self.listing.is_none() {
-            let list = tokio::time::timeout(Duration::from_secs(LISTING_SECONDS), list);
-            self.listing = Some(async move { list.await.ok().flatten() }.boxed());
-        }
-    }
-
-    fn listed(&mut self, discovery: Option<Discovery>) -> Result<(), FoldError> {
-        self.listing = None;
-        if self.list_stale {
-            self.list();
-            if discovery.is_none() {
-                // What the engine may wait for is what is listed now.
-                return Ok(());
-            }
-        }
-        let wanted = std::mem::take(&mut self.list_wanted);
-        let Some(discovery) = discovery else {
-            if wanted {
-                return self.input(Entry::Catalogue(Catalogue::default()));
-            }
-            return Ok(());
-        };
-        for observed in discovery.observed {
-            self.input(Entry::Observed(observed))?;
-        }
-        let known = self.known.get_or_insert_with(|| match self.first.take().as_deref() {
-            Some(Entry::Catalogue(first)) => Known::of(&first.tools),
-            _ => Known::default(),
-        });
-        let (catalogue, differs) = known.compare(discovery.servers, discovery.tools);
-        if differs || wanted { self.input(Entry::Catalogue(catalogue)) } else { Ok(()) }
     }
 
     fn leave_gate(&mut self) {

@@ -35,11 +35,12 @@ pub async fn close(
     clock: &Arc<dyn Clock>,
 ) -> Result<(), CloseError> {
     let mut engine = taken.folded.run;
+    let redactor = redactor.clone().with_evidence(engine.open().spec.redact_evidence);
     let ms = clock.monotonic_ms();
     let write = |log: &mut RunLog, effect| match effect {
         Effect::Emit { mut event, repeats } => {
-            redactor.event(&mut event);
-            log.record(ms, *event, repeats);
+            let changed = redactor.event(&mut event);
+            log.record(ms, *event, repeats.filter(|_| !changed));
         }
         Effect::Ask { ask, .. } => drop(log.append(ms, Entry::Ask(*ask))),
         _ => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
-use mission_contract::log::{CallEnd, CallResult, Observed, Reply, ReplyEnd};
+use mission_contract::log::{CallEnd, CallResult, Control, Observed, Reply, ReplyEnd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub(super) struct Asking {
     pub(super) reply: Underway<ModelReply>,
     pub(super) deltas: mpsc::Receiver<Delta>,
     pub(super) cancel: CancellationToken,
+    /// When it is given up, where it does not let go by itself.
+    pub(super) until: Option<Instant>,
     pub(super) fragments: Fragments,
 }
 
@@ -72,6 +74,16 @@ pub(super) enum Woke {
     NobodyDecided,
     /// The audit file takes nothing any more.
     Unaudited(String),
+    /// A line of the control channel.
+    Heard(crate::control::Heard),
+    /// What came of writing down a decision of the control channel.
+    Written(Control, Result<(), String>),
+    /// Nothing was said for as long as nothing may be said.
+    Silence,
+    /// A timer of the engine is over.
+    Timer,
+    /// Whoever asked the run to end asks again.
+    Again,
 }
 
 /// What comes of a question where there is no model.
@@ -125,10 +137,11 @@ pub(super) async fn underway(asking: &mut Option<Asking>, calling: &mut Option<C
 
 pub(super) async fn asked(asking: &mut Option<Asking>, end_by: Option<Instant>) -> Woke {
     let Some(asking) = asking else { return std::future::pending().await };
+    let until = [end_by, asking.until].into_iter().flatten().min();
     tokio::select! {
         biased;
         // First: one that ignores its cancellation may have more to say for ever.
-        () = at(end_by) => Woke::Reply(None),
+        () = at(until) => Woke::Reply(None),
         Some(delta) = asking.deltas.recv() => Woke::Delta(delta),
         reply = asking.reply.told() => Woke::Reply(Some(reply)),
     }
@@ -174,7 +187,7 @@ pub(super) async fn received_unbounded<T>(receiver: &mut Option<mpsc::UnboundedR
     }
 }
 
-async fn at(deadline: Option<Instant>) {
+pub(super) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

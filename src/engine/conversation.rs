@@ -19,6 +19,8 @@ pub struct Conversation {
     /// Has absorbed `header` and the first `absorbed` messages.
     hasher: Sha256,
     absorbed: usize,
+    /// The same without what the last ask added.
+    earlier: (Sha256, usize),
     header: Arc<str>,
 }
 
@@ -64,16 +66,9 @@ impl Conversation {
             self.header = Arc::clone(header);
             self.restart();
         }
-        if self.absorbed == 0 {
-            self.hasher.update(self.header.as_bytes());
-        }
-        for message in self.messages.iter().skip(self.absorbed) {
-            self.hasher.update(b"\n");
-            // A message is plain data: writing it as JSON cannot fail.
-            let line = serde_json::to_vec(message.as_ref()).unwrap_or_default();
-            self.hasher.update(&line);
-        }
-        self.absorbed = self.messages.len();
+        self.absorb(self.asked.unwrap_or(0));
+        self.earlier = (self.hasher.clone(), self.absorbed);
+        self.absorb(self.messages.len());
         let kept = if self.rewritten { 0 } else { self.asked.unwrap_or(0) };
         let keeps = self.asked.filter(|asked| *asked != kept).map(|_| kept as u64);
         let adds = self.messages.iter().skip(kept).map(|message| message.as_ref().clone()).collect();
@@ -97,7 +92,25 @@ impl Conversation {
         self.messages.truncate(kept);
         self.messages.extend(ask.adds.iter().cloned().map(Arc::new));
         self.asked = Some(self.messages.len());
-        self.restart();
+        // A log whose every ask is worded differently is long as well: only what differs is absorbed again.
+        match std::mem::take(&mut self.earlier) {
+            (hasher, absorbed) if absorbed <= kept => (self.hasher, self.absorbed) = (hasher, absorbed),
+            _ => self.restart(),
+        }
+    }
+
+    /// Absorbs the header and the messages up to this one.
+    fn absorb(&mut self, end: usize) {
+        if self.absorbed == 0 && end > 0 {
+            self.hasher.update(self.header.as_bytes());
+        }
+        for message in self.messages.iter().take(end).skip(self.absorbed) {
+            self.hasher.update(b"\n");
+            // A message is plain data: writing it as JSON cannot fail.
+            let line = serde_json::to_vec(message.as_ref()).unwrap_or_default();
+            self.hasher.update(&line);
+        }
+        self.absorbed = self.absorbed.max(end);
     }
 
     fn restart(&mut self) {
@@ -134,6 +147,32 @@ mod tests {
         conversation.set_first(message(Role::System, "s2"));
         let third = conversation.ask(&header());
         assert_eq!((third.keeps, third.adds.len()), (Some(0), 3));
+    }
+
+    #[test]
+    fn what_the_log_says_was_asked_costs_what_it_adds() {
+        let mut ours = Conversation::default();
+        let mut theirs = Conversation::default();
+        for number in 0..5 {
+            ours.push(message(Role::User, &format!("worded now {number}")));
+            theirs.push(message(Role::User, &format!("worded then {number}")));
+            ours.ask(&header());
+            let asked = theirs.ask(&header());
+            ours.asked_so(&Ask { adds: asked.adds, keeps: asked.keeps, ..Ask::default() });
+            assert_eq!((ours.absorbed, ours.messages.len()), (number, number + 1), "those before stay absorbed");
+        }
+        ours.push(message(Role::User, "the same"));
+        theirs.push(message(Role::User, "the same"));
+        assert_eq!(ours.ask(&header()).digest, theirs.ask(&header()).digest);
+        // Another beginning: nothing of what was absorbed holds any more.
+        ours.set_first(message(Role::System, "now"));
+        theirs.set_first(message(Role::System, "then"));
+        ours.ask(&header());
+        let asked = theirs.ask(&header());
+        ours.asked_so(&Ask { adds: asked.adds, keeps: asked.keeps, ..Ask::default() });
+        ours.push(message(Role::User, "more"));
+        theirs.push(message(Role::User, "more"));
+        assert_eq!(ours.ask(&header()).digest, theirs.ask(&header()).digest);
     }
 
     proptest! {

@@ -28,6 +28,8 @@ pub enum Effect {
     /// Write down what becomes of a call. One that is about to go out ([`Audited::is_outgoing`]) is dispatched by the next effect, and not
     /// before this is written: where it cannot be, it is not dispatched at all.
     Audit(Box<Audited>),
+    /// Give up the ask in flight; its `reply` follows at once, and the run goes on.
+    CutAsk,
     /// Journal the intent, wait until it is durable, make the call; a `result` follows.
     Dispatch {
         /// The line.
@@ -51,6 +53,15 @@ pub enum Effect {
         /// How long.
         milliseconds: u64,
     },
+    /// Tell when the run's work time comes to so many milliseconds: a `timer` of this name follows. Nothing is told where there is none.
+    Arm {
+        /// The timer.
+        name: &'static str,
+        /// When.
+        at: Option<u64>,
+    },
+    /// Wait for no decision any more.
+    LeaveGate,
     /// Spend an approval that was given before the run: a `decision` follows at once.
     Claim {
         /// The approval.

@@ -61,8 +61,9 @@ impl Fold {
                     match effect {
                         Effect::Emit { .. } | Effect::Ask { .. } | Effect::Dispatch { .. } => self.due.push_back(effect),
                         Effect::Finish(ending) => self.ending = Some(ending),
-                        Effect::AbortAsk | Effect::CancelCall | Effect::ListAgain | Effect::Audit(_) => {}
-                        Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } => {}
+                        Effect::AbortAsk | Effect::CutAsk | Effect::CancelCall | Effect::ListAgain | Effect::LeaveGate => {}
+                        Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } | Effect::Arm { .. } => {}
+                        Effect::Audit(_) => {}
                     }
                 }
                 if self.run.outcome().is_none() {
@@ -86,14 +87,19 @@ impl Fold {
 
     /// The run at the end of its log.
     pub fn finish(self) -> Folded {
-        let Fold { run, due, ending } = self;
+        let Fold { mut run, due, ending } = self;
         let is_end =
             |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::MissionFinished(_)));
         let is_told = run.outcome().is_some() && !due.iter().any(is_end);
-        // The end of a stretch that nobody was told of did not happen, when the run is to go on.
+        // The end of a stretch that nobody was told of did not happen, when the run is to go on; and what waits for a person is told once.
         let goes_on = run.outcome().is_none_or(is_resumable);
+        let is_gate =
+            |effect: &Effect| matches!(effect, Effect::Emit { event, .. } if matches!(**event, Event::GateRequested(_)));
+        if due.iter().any(is_gate) {
+            run.untold_gate();
+        }
         let is_lost = |effect: &Effect| match effect {
-            Effect::Emit { .. } => !(goes_on && is_end(effect)),
+            Effect::Emit { .. } => !(is_gate(effect) || goes_on && is_end(effect)),
             effect => matches!(effect, Effect::Ask { .. }),
         };
         let lost = due.into_iter().filter(is_lost).collect();

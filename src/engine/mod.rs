@@ -9,6 +9,7 @@ pub mod delivery;
 pub mod effect;
 pub mod fold;
 pub mod fragments;
+pub mod half;
 pub mod ledger;
 pub mod mission_result;
 pub mod names;
@@ -20,6 +21,8 @@ pub mod results;
 pub mod run;
 #[cfg(test)]
 mod run_story;
+pub mod signal;
 pub mod summary;
+pub mod supervisor;
 pub mod texts;
 pub mod words;

@@ -191,17 +191,22 @@ impl Offer {
                 },
             })
             .collect();
-        functions.push(FunctionDeclaration {
-            name: ANSWER_FUNCTION.to_owned(),
-            description: "Finish: give your whole answer. Call it alone.".to_owned(),
-            parameters: answer_schema(),
-        });
+        functions.push(answer_function());
         functions
     }
 }
 
 /// Behind the name of a tool that needs a person.
 const NEEDS_APPROVAL: &str = " (needs a person's approval)";
+
+/// The function with which a native run is finished.
+pub fn answer_function() -> FunctionDeclaration {
+    FunctionDeclaration {
+        name: ANSWER_FUNCTION.to_owned(),
+        description: "Finish: give your whole answer. Call it alone.".to_owned(),
+        parameters: answer_schema(),
+    }
+}
 
 /// The schema of the answer function's arguments.
 pub fn answer_schema() -> Value {

@@ -26,6 +26,8 @@ pub struct ModelRequest {
     pub sampling: Sampling,
     /// Whether the reply is to be streamed.
     pub stream: bool,
+    /// Tokens after which the reply is to stop: what is left of a limit; absent where it may have as many as it likes.
+    pub reply_tokens: Option<u64>,
 }
 
 /// A function as it is declared to a model. Its name fits `^[A-Za-z0-9_-]{1,64}$`.

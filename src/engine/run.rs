@@ -1,39 +1,46 @@
 //! A run: state as a fold over the inputs. Every decision is made here and in the two files below, from inputs alone.
 
+mod budgets;
 mod calls;
+mod control;
 mod doubt;
 mod frame;
 mod gates;
 mod judging;
 mod phase;
 mod replies;
+mod review;
+mod steps;
 mod stretch;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 use mission_contract::event::{
-    BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, Resumed, ServerRef, StepStarted, Usage, UsageTotal,
+    BudgetSpent, Event, MissionFinished, MissionStarted, Notice, Outcome, Resumed, ServerRef, Usage, UsageTotal,
 };
-use mission_contract::log::{
-    Ask, Catalogue, Entry, Era, Leg, Message, Observed, Open, Purpose, Role, ServerCondition, ServerState,
-};
+use mission_contract::log::{Catalogue, Entry, Era, Leg, Message, Observed, Open, Role, ServerCondition, ServerState};
 use mission_contract::spec::Protocol;
 
+pub use self::budgets::CLOCK_TIMER;
+use self::budgets::Stop;
+use self::control::Said;
+pub use self::control::{Disposition, Standing, Verdict};
 use self::doubt::Doubts;
 use self::frame::Frame;
 pub use self::gates::GATE_TIMER;
 use self::gates::Gates;
 use self::phase::Phase;
-pub use self::stretch::{Awaited, CHANGED_AUDIT, CHANGED_GATE_WAIT, CHANGED_STEPS, is_resumable};
+use self::review::Watching;
+pub use self::stretch::{
+    Awaited, CHANGED_AUDIT, CHANGED_BYTES, CHANGED_COST, CHANGED_GATE_WAIT, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS,
+    is_resumable,
+};
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
 use super::ledger::Ledger;
 use super::offer::Offer;
 use super::reading::Proposed;
-use super::request::ModelRequest;
 use super::results::Results;
-use super::words;
 use crate::policy::Authority;
 
 /// An input that does not fit the state: the log is not one that this engine writes.
@@ -82,15 +89,24 @@ pub struct Run {
     turn: Turn,
     waiting: Vec<Catalogue>,
     early: Vec<Observed>,
+    /// Questions to the model, whatever for.
     asks: u64,
+    /// Steps begun.
+    begun: u64,
     intents: u64,
     index: u64,
     steps: u64,
-    stop: Option<Option<String>>,
+    stop: Option<Stop>,
+    /// How the run gets on.
+    watch: Watching,
+    /// What the question in flight carries besides its messages.
+    asked: Frame,
     /// Calls whose effect is unknown, and those that a person gave up.
     doubts: Doubts,
     /// What people are asked.
     gates: Gates,
+    /// What was said from outside and not acted upon yet.
+    said: Said,
     /// For the first step of a later stretch.
     resumed: Option<Resumed>,
     ms: u64,
@@ -116,12 +132,16 @@ impl Default for Run {
             waiting: Vec::new(),
             early: Vec::new(),
             asks: 0,
+            begun: 0,
             intents: 0,
             index: 0,
             steps: 0,
             stop: None,
+            watch: Watching::default(),
+            asked: Frame::default(),
             doubts: Doubts::default(),
             gates: Gates::default(),
+            said: Said::default(),
             resumed: None,
             ms: 0,
             seq: 0,
@@ -154,11 +174,17 @@ impl Run {
                 self.waiting.push(catalogue.clone());
                 self.next_step();
             }
-            (Entry::Catalogue(catalogue), Phase::Asking { .. } | Phase::Calling { .. }) => self.waiting.push(catalogue.clone()),
+            (Entry::Catalogue(catalogue), Phase::Asking { .. } | Phase::Reviewing { .. } | Phase::Calling { .. }) => {
+                self.waiting.push(catalogue.clone());
+            }
             (Entry::Reply(reply), Phase::Asking { ordinal }) if *ordinal == reply.of => self.replied(reply),
+            (Entry::Reply(reply), Phase::Reviewing { ordinal, signal }) if *ordinal == reply.of => {
+                self.reviewer_replied(*signal, reply);
+            }
+            (Entry::Timer(timer), phase) if timer.name == CLOCK_TIMER && !matches!(phase, Phase::Fresh) => self.time_is_over(),
             (Entry::Result(result), Phase::Calling { ordinal, .. }) if *ordinal == result.of => self.returned(result),
-            (Entry::Control(control), phase) if control.word == "cancel" && !matches!(phase, Phase::Fresh) => {
-                self.cancel(control.signal.clone())
+            (Entry::Control(word), phase) if control::is_known(&word.word) && !matches!(phase, Phase::Fresh) => {
+                self.controlled(word)
             }
             (Entry::Observed(observed), phase) if phase.is_unannounced() => self.early.push(observed.clone()),
             (Entry::Observed(_), Phase::Ended { .. }) => {}
@@ -166,6 +192,7 @@ impl Run {
             (Entry::Closed(_), Phase::Ended { .. }) => {}
             (Entry::Closed(closed), phase) if !matches!(phase, Phase::Fresh) => {
                 let detail = closed.detail.clone();
+                self.tell_gate_at_end();
                 if let Some(detail) = detail.clone() {
                     self.notice(Observed { what: "run_closed".into(), detail, ..Observed::default() });
                 }
@@ -191,7 +218,7 @@ impl Run {
 
     /// What the replies cost so far, where any of them said so.
     pub fn usage(&self) -> Option<UsageTotal> {
-        self.ledger.total()
+        self.ledger.total(self.open.spec.pricing.as_ref())
     }
 
     fn emit(&mut self, event: Event) {
@@ -199,7 +226,7 @@ impl Run {
     }
 
     fn notice(&mut self, observed: Observed) {
-        let index = self.asks.checked_sub(1).map(|_| self.index);
+        let index = self.begun.checked_sub(1).map(|_| self.index);
         self.emit(Event::Notice(Notice {
             code: observed.what,
             detail: observed.detail,
@@ -239,10 +266,12 @@ impl Run {
             skill: spec.skill.clone(),
             servers,
             policy: spec.policy.as_ref().map(|policy| policy.digest.clone()),
+            control: spec.control.then_some(true),
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
         self.phase = Phase::Opened { announced: true };
+        self.arm_clock();
         let failure = self.tell_failed_servers();
         for observed in std::mem::take(&mut self.early) {
             self.notice(observed);
@@ -268,100 +297,15 @@ impl Run {
         failure
     }
 
-    /// The conversation begins.
-    fn begin(&mut self) {
-        self.set_prompt();
-        for turn in &self.open.spec.texts.history {
-            self.conversation.push(said(turn.role, &turn.content));
-        }
-        self.conversation.push(said(Role::User, &self.open.spec.objective));
-        if let Some(approved) = &self.open.spec.approval {
-            let arguments = serde_json::Value::from(approved.arguments.clone()).to_string();
-            self.conversation.push(said(Role::User, &words::approved_before(&approved.tool, &arguments, &approved.approval_id)));
-        }
-        self.next_step();
-    }
-
-    /// The system message, its parts in their fixed order; the functions of the `native` protocol.
-    fn set_prompt(&mut self) {
-        let texts = &self.open.spec.texts;
-        let frame = format!("{}\n\n{}", texts.persona.text.trim(), texts.skill.text.trim());
-        let catalogue = format!("Tool catalogue:\n{}", self.offer.text(self.native(), |definition| self.is_gated(definition)));
-        let parts = [frame.trim(), texts.protocol.text.trim(), &catalogue, texts.conduct.text.trim()];
-        let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
-        self.conversation.set_first(said(Role::System, &text));
-        self.frame = Frame::of(&self.offer, self.open.spec.protocol, &self.open.spec.sampling);
-    }
-
-    fn next_step(&mut self) {
-        if let Some(signal) = self.stop.clone() {
-            return self.cancelled(signal);
-        }
-        let limit = self.open.spec.limits.steps.unwrap_or(0);
-        if limit > 0 && self.asks >= limit {
-            let budget = BudgetSpent { which: "steps".into(), limit: limit.into(), spent: self.asks.into() };
-            return self.finish(Outcome::BudgetExhausted, Some(budget), None, None);
-        }
-        let changed = self.take_up_changes();
-        self.index = self.asks;
-        let catalogue = changed.then(|| self.offer.catalogue());
-        let resumed = self.resumed.take();
-        self.emit(Event::StepStarted(StepStarted { index: self.index, resumed, catalogue, ..StepStarted::default() }));
-        self.asks = self.asks.saturating_add(1);
-        let added = self.conversation.ask(&self.frame.header);
-        let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };
-        self.phase = Phase::Asking { ordinal: self.asks };
-        self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.index });
-    }
-
-    /// What the model is asked now: the whole request of the last [`Effect::Ask`].
-    pub fn request(&self) -> ModelRequest {
-        ModelRequest {
-            ordinal: self.asks,
-            purpose: Purpose::Step,
-            messages: self.conversation.messages(),
-            functions: Arc::clone(&self.frame.functions),
-            choice: self.frame.choice,
-            constraint: self.frame.constraint.clone(),
-            sampling: self.open.spec.sampling.clone(),
-            stream: self.open.spec.stream,
-        }
-    }
-
-    /// Applies what the servers changed, at the boundary of a step. True when the offer is another one.
-    fn take_up_changes(&mut self) -> bool {
-        if self.waiting.is_empty() {
-            return false;
-        }
-        let before: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
-        for catalogue in std::mem::take(&mut self.waiting) {
-            if !catalogue.servers.is_empty() {
-                self.servers.clone_from(&catalogue.servers);
-            }
-            for (name, server) in self.offer.apply(&catalogue) {
-                let detail = format!("The definition of {name} changed; this run goes on with the one it began with.");
-                self.notice(Observed { what: "definition_changed".into(), detail, server: Some(server), of: None });
-            }
-        }
-        let after: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
-        if before == after {
-            return false;
-        }
-        self.set_prompt();
-        let shown = |name: &String| if self.native() { self.offer.function(name).to_owned() } else { name.clone() };
-        let joined: Vec<String> = after.difference(&before).map(shown).collect();
-        let left: Vec<String> = before.difference(&after).map(shown).collect();
-        self.conversation.push(said(Role::User, &words::plane_change(&joined, &left)));
-        true
-    }
-
     fn cancel(&mut self, signal: Option<String>) {
-        if self.stop.is_some() {
-            return;
+        // Where the time is over, what is in flight is being given up already.
+        match &self.stop {
+            Some(Stop::Asked(_)) => return,
+            Some(Stop::Clock) => return self.stop = Some(Stop::Asked(signal)),
+            None => self.stop = Some(Stop::Asked(signal.clone())),
         }
-        self.stop = Some(signal.clone());
         match self.phase {
-            Phase::Asking { .. } => self.effects.push(Effect::AbortAsk),
+            Phase::Asking { .. } | Phase::Reviewing { .. } => self.effects.push(Effect::AbortAsk),
             Phase::Calling { .. } => self.effects.push(Effect::CancelCall),
             Phase::Listening | Phase::Gated(_) => self.cancelled(signal),
             // Nothing has begun yet: what comes next ends it.
@@ -375,7 +319,11 @@ impl Run {
     }
 
     fn finish(&mut self, outcome: Outcome, budget: Option<BudgetSpent>, reason: Option<String>, failure: Option<String>) {
-        self.finish_with(outcome, budget, reason, failure, self.stop.clone().flatten());
+        let signal = match &self.stop {
+            Some(Stop::Asked(signal)) => signal.clone(),
+            _ => None,
+        };
+        self.finish_with(outcome, budget, reason, failure, signal);
     }
 
     fn finish_with(
@@ -391,8 +339,8 @@ impl Run {
             steps: self.steps,
             max_steps: self.open.spec.limits.steps.unwrap_or(0),
             budget,
-            reason,
-            usage: self.ledger.total(),
+            reason: reason.or_else(|| self.stuck()),
+            usage: self.usage(),
             elapsed_s: Some(seconds(self.ms)),
             ..MissionFinished::default()
         };
@@ -431,6 +379,10 @@ fn seconds(ms: u64) -> f64 {
 #[cfg(test)]
 mod any_input_tests;
 #[cfg(test)]
+mod budgets_tests;
+#[cfg(test)]
+mod control_tests;
+#[cfg(test)]
 mod endings_tests;
 #[cfg(test)]
 mod gates_tests;
@@ -438,5 +390,7 @@ mod gates_tests;
 mod judging_tests;
 #[cfg(test)]
 mod replies_tests;
+#[cfg(test)]
+mod review_tests;
 #[cfg(test)]
 mod stretch_tests;

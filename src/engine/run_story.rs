@@ -3,8 +3,8 @@
 
 use mission_contract::event::{Event, Usage};
 use mission_contract::log::{
-    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Decision, Entry, Intent, Leg, Message, Observed, Open, Reply,
-    ReplyCall, ReplyEnd, ServerState, ToolDefinition, Writer,
+    CallEnd, CallResult, Catalogue, Closed, Control, ControlSource, Decision, Entry, Intent, Leg, Message, Observed, Open,
+    Purpose, Reply, ReplyCall, ReplyEnd, ServerState, ToolDefinition, Writer,
 };
 use mission_contract::spec::{PromptText, Protocol, Spec};
 use serde_json::{Value, json};
@@ -32,6 +32,10 @@ pub struct Story {
     pub audited: Vec<Audited>,
     /// The rules of decision that it is opened with.
     pub behaviours: Vec<u32>,
+    /// Work time at the next inputs, in milliseconds.
+    pub ms: u64,
+    /// The number of the last question to a reviewer.
+    reviews: u64,
     seq: u64,
 }
 
@@ -83,7 +87,7 @@ impl Story {
         spec.texts.protocol = text("One decision a reply.");
         spec.texts.conduct = text("Be brief.");
         let tools = vec![tool("echo", json!({"text": {"type": "string"}})), tool("add", add_properties())];
-        Self { spec, tools, servers: vec![server("mcp")], ..Self::default() }
+        Self { spec, tools, servers: vec![server("mcp")], ms: 1500, ..Self::default() }
     }
 
     /// A run of the `json` protocol that has asked its first question.
@@ -130,7 +134,7 @@ impl Story {
 
     pub fn try_input(&mut self, entry: &Entry) -> Result<String, FoldError> {
         self.seq += 1;
-        let effects = self.run.apply(self.seq, 1500, entry)?;
+        let effects = self.run.apply(self.seq, self.ms, entry)?;
         let mut told = Vec::new();
         for effect in effects {
             match effect {
@@ -150,6 +154,12 @@ impl Story {
             }
             Effect::Ask { ask, .. } => {
                 let request = self.run.request();
+                if ask.purpose == Purpose::Review {
+                    assert_eq!(request.messages.len(), ask.adds.len());
+                    self.adds = ask.adds;
+                    self.reviews = request.ordinal;
+                    return format!("review {}\n{}", request.ordinal, self.said());
+                }
                 assert_eq!(request.messages.len() as u64, self.kept(ask.keeps) + ask.adds.len() as u64);
                 (self.keeps, self.adds) = (ask.keeps, ask.adds);
                 self.digests.push(ask.digest);
@@ -158,6 +168,9 @@ impl Story {
                 said
             }
             Effect::AbortAsk => "abort the ask".to_owned(),
+            Effect::CutAsk => "cut the ask".to_owned(),
+            Effect::LeaveGate => "leave the gate".to_owned(),
+            Effect::Arm { name, at } => format!("arm {name} {at:?}"),
             Effect::Dispatch { intent, dispatch } => {
                 let arguments = Value::from(dispatch.arguments);
                 let said = format!("dispatch {} {}.{} {arguments}", dispatch.ordinal, dispatch.server, dispatch.name);
@@ -196,6 +209,11 @@ impl Story {
     /// The number of the last ask.
     pub fn asked(&self) -> u64 {
         self.request.as_ref().map_or(0, |request| request.ordinal)
+    }
+
+    /// The reviewer says a text.
+    pub fn reviewer(&mut self, text: &str) -> String {
+        self.input(Entry::Reply(Reply { of: self.reviews, text: text.into(), ..Reply::default() }))
     }
 
     /// The model says a text.

@@ -1,5 +1,6 @@
 //! Every sentence that the engine says to a model. Words are data of the run: what was said is in the log's `ask` lines.
 
+use super::signal::Signal;
 use crate::limits::{NAMES_LISTED, QUOTED_CHARACTERS};
 
 /// The name under which kept results are read.
@@ -118,6 +119,16 @@ pub fn not_run(names: &[&str]) -> String {
 pub fn stopped_before_call(tool: &str, why: &str) -> String {
     format!("`{}` was proposed and not called: {why}.", quote(tool))
 }
+
+/// Why the calls of a step are skipped.
+pub const STEP_CANCELLED: &str = "the operator cancelled this step";
+
+/// Why the calls that are left of a step are skipped.
+pub const STEERED: &str = "the operator has something to say first";
+
+/// A step that was to be skipped had nothing left to skip.
+pub const STEP_CANCELLED_LATE: &str =
+    "The operator wanted to cancel the step before this one. It was too late: nothing of it was left to skip.";
 
 /// Heading of a result that came back well.
 pub fn result_heading(tool: &str, handle: &str) -> String {
@@ -275,4 +286,84 @@ pub fn quoted_list(names: &[&str]) -> String {
         list.push_str(&format!(" and {rest} more"));
     }
     if list.is_empty() { "none".to_owned() } else { list }
+}
+
+/// Why the calls that are left are not made.
+pub const OUT_OF_TIME: &str = "the run's time is over";
+
+/// Why the calls that are left are not made.
+pub const OUT_OF_BYTES: &str = "the run has taken all the bytes of results that it may";
+
+/// A model that does not say what it used.
+pub const USAGE_MISSING: &str =
+    "The model does not say what it used; the limits of this run count one token for every three bytes of text instead.";
+
+/// Behind an answer: what is to be known about it.
+pub fn caveat(sentence: &str) -> String {
+    format!("\n\n---\n{sentence}")
+}
+
+/// About an answer that was being written when the time was over.
+pub const HALF_AN_ANSWER: &str = "This answer is not whole: the run's time was over while it was being written.";
+
+/// The reviewer's frame.
+pub fn review_frame(may_progress: bool) -> String {
+    let progressing = if may_progress { "- progressing: the work gets on, and is to go on as it does.\n" } else { "" };
+    format!(
+        "You watch over somebody who carries out an objective with tools. You do not do the work yourself. Judge from the calls whether it gets on, and reply with one JSON object and nothing else: {{\"verdict\": \"…\", \"note\": \"…\"}}. The verdicts:\n{progressing}- nudge: it is on a wrong track; the note says in one or two sentences what to do differently.\n- stuck: what there is will not become more; it is to answer now with what it has."
+    )
+}
+
+/// One call, as a reviewer is shown it.
+pub fn reviewed_act(tool: &str, ok: bool, excerpt: &str) -> String {
+    let ended = if ok { "ok" } else { "failed" };
+    let excerpt: Vec<&str> = excerpt.split_whitespace().collect();
+    format!("- {} ({ended}): {}", quote(tool), if excerpt.is_empty() { NO_OUTPUT.to_owned() } else { excerpt.join(" ") })
+}
+
+/// What a reviewer is asked.
+pub fn review_question(objective: &str, acts: &[String], rejections: u64, signal: Signal) -> String {
+    let acts = if acts.is_empty() { "(none)".to_owned() } else { acts.join("\n") };
+    format!(
+        "Objective:\n{objective}\n\nThe last calls:\n{acts}\n\nReplies that could not be used so far: {rejections}.\nWhat was noticed: {}",
+        pattern(signal)
+    )
+}
+
+/// A pattern that shows no progress, as a sentence.
+pub fn pattern(signal: Signal) -> &'static str {
+    match signal {
+        Signal::RepeatedCall => "the same call came back with the same result several times.",
+        Signal::RejectedReplies => "no reply of the last steps could be used.",
+        Signal::Oscillation => "two calls take turns again and again.",
+        Signal::NoNewEvidence => "the last steps brought nothing that was not known before.",
+    }
+}
+
+/// A nudge.
+pub fn nudge(signal: Signal, note: Option<&str>) -> String {
+    let note = note.map_or_else(String::new, |note| format!(" {}", note.trim()));
+    format!(
+        "You are not getting on: {}{note} Nothing is lost: every result is still there. Do something different now.",
+        pattern(signal)
+    )
+}
+
+/// The run is being wound up.
+pub fn wind_up(signal: Signal) -> String {
+    format!(
+        "The work stops here: {} Give your best answer now, from the results that you have, and say what is missing. No tool can be called any more.",
+        pattern(signal)
+    )
+}
+
+/// A call where only an answer is taken.
+pub const ONLY_AN_ANSWER: &str = "No tool is called any more: only an answer is taken now.";
+
+/// Nothing could be read from the same reply several times: the shapes, once more.
+pub fn demand(tools: &[&str]) -> String {
+    format!(
+        "Your last replies were the same, and nothing could be read from them. Reply with one JSON object and nothing else: {{\"tool\": NAME, \"arguments\": {{…}}}} to call a tool, or {{\"answer\": TEXT}} to finish. The tools: {}.",
+        quoted_list(tools)
+    )
 }

@@ -241,13 +241,22 @@ impl RunLog {
 
     /// Writes and delivers everything, ends the sinks and frees the run. A reader is given up when `patience` ends; the log is
     /// complete all the same.
-    pub async fn close(mut self, patience: Patience) -> Closing {
+    pub async fn close(self, patience: Patience) -> Closing {
+        self.close_or_hurry(patience, std::future::pending()).await
+    }
+
+    /// The same; when `hurry` comes first, every reader that something waits for is given up there and then.
+    pub async fn close_or_hurry(mut self, patience: Patience, hurry: impl Future<Output = ()>) -> Closing {
         let everything = self.synced();
         let failure = self.progress.clone();
         self.queue.close();
         let mut failed = None;
         if let Some(mut done) = self.done.take()
-            && !self.ends_within(patience, &mut done).await
+            && !tokio::select! {
+                biased;
+                ended = self.ends_within(patience, &mut done) => ended,
+                () = hurry => false,
+            }
         {
             let stuck = tokio::time::timeout(Duration::from_millis(limits::JOURNAL_STUCK_MS), self.give_up(done)).await;
             if stuck.is_err() {

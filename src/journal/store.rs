@@ -259,7 +259,10 @@ impl RunStore {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_such_run(),
             _ => JournalError::place(&path, source),
         })?;
-        let lock = take_lock(run_id, &folder)?;
+        let mut lock = take_lock(run_id, &folder)?;
+        // Reading the log and starting servers takes its time: whoever is refused meanwhile is told who is at it.
+        let epoch = lock.holder().map_or(0, |before| before.epoch).saturating_add(1);
+        lock.sign(&Holder::this_process(epoch)).map_err(|source| JournalError::place(&folder, source))?;
         let marker = runs.join(OPEN_FOLDER).join(run_id);
         Ok(HeldRun { run_id: run_id.to_owned(), log, place: Some(HeldPlace { folder, marker, lock }), unsynced: Vec::new() })
     }

@@ -130,8 +130,8 @@ impl OpenAiBackend {
             () = cancel.cancelled() => return interrupted(observed),
             () = self.settle() => {}
         }
-        // Each further round leaves out at least one member of four.
-        for _ in 0..5 {
+        // Each further round leaves out at least one member of five.
+        for _ in 0..6 {
             let unsent = self.unsent();
             let body = self.renderer.body(&request, unsent);
             let answer = tokio::select! {
@@ -400,10 +400,17 @@ fn interrupted(observed: Vec<Observed>) -> ModelReply {
 
 /// Which members of the request the server's refusal names, added to those that are not sent any more.
 fn refused_members(request: &ModelRequest, unsent: Unsent, trouble: &Trouble) -> Unsent {
-    if !matches!(trouble.failure.status, Some(400 | 422)) || trouble.failure.kind == FailureKind::ContextOverflow {
+    if !matches!(trouble.failure.status, Some(400 | 422)) {
         return unsent;
     }
     let names = |words: &[&str]| words.iter().any(|word| trouble.body.contains(word));
+    // Room for the reply counts as context on many servers: without it the request may fit.
+    let overflows = trouble.failure.kind == FailureKind::ContextOverflow;
+    let reply_tokens =
+        unsent.reply_tokens || (request.reply_tokens.is_some() && (overflows || names(&["max_tokens", "max_completion_tokens"])));
+    if overflows {
+        return Unsent { reply_tokens, ..unsent };
+    }
     let declares = !request.functions.is_empty();
     Unsent {
         constraint: unsent.constraint
@@ -412,6 +419,7 @@ fn refused_members(request: &ModelRequest, unsent: Unsent, trouble: &Trouble) ->
         parallel_calls: unsent.parallel_calls || (declares && names(&["parallel_tool_calls"])),
         required_choice: unsent.required_choice
             || (declares && request.choice == FunctionChoice::Required && names(&["tool_choice"])),
+        reply_tokens,
     }
 }
 
@@ -425,6 +433,7 @@ fn tell(server: &str, before: Unsent, after: Unsent) -> Vec<Observed> {
         ("stream_options", before.stream_options, after.stream_options, "streamed replies may come without usage"),
         ("parallel_tool_calls", before.parallel_calls, after.parallel_calls, "it is left out"),
         ("tool_choice", before.required_choice, after.required_choice, "a call is asked for and not required"),
+        ("max_tokens", before.reply_tokens, after.reply_tokens, "a reply may go past what is left of a limit"),
     ] {
         if is && !was {
             observed.push(observe("parameter_refused", format!("{server} refuses `{name}`: in this run {then}.")));

@@ -44,6 +44,7 @@ fn request(stream: bool) -> ModelRequest {
         constraint: None,
         sampling: Sampling::default(),
         stream,
+        reply_tokens: None,
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Unsent {
     pub parallel_calls: bool,
     /// `tool_choice: required`: `auto` is sent in its place.
     pub required_choice: bool,
+    /// `max_tokens`, or `max_completion_tokens` where the service wants that.
+    pub reply_tokens: bool,
 }
 
 /// How a reply is held to a shape on this server.
@@ -92,6 +94,12 @@ impl Renderer {
         optional(&mut body, "temperature", request.sampling.temperature.filter(|value| value.is_finite()));
         optional(&mut body, "top_p", request.sampling.top_p.filter(|value| value.is_finite()));
         optional(&mut body, "seed", request.sampling.seed);
+        // The hosted service refuses the old name for its newer models.
+        let most = match self.format {
+            Format::Schema => "max_tokens",
+            Format::Object => "max_completion_tokens",
+        };
+        optional(&mut body, most, request.reply_tokens.filter(|_| !unsent.reply_tokens));
         if request.stream {
             member(&mut body, "stream", &true);
             if !unsent.stream_options {
@@ -287,6 +295,7 @@ mod tests {
             constraint: None,
             sampling: Sampling::default(),
             stream: false,
+            reply_tokens: None,
         }
     }
 
@@ -317,6 +326,7 @@ mod tests {
         full.constraint = Some(Constraint { name: "decision", schema: Arc::new(json!({"type": "object"})) });
         full.sampling = Sampling { temperature: Some(0.0), top_p: Some(0.9), seed: Some(-3) };
         full.stream = true;
+        full.reply_tokens = Some(40);
         assert_eq!(
             rendered(&renderer, &full, Unsent::default()),
             json!({
@@ -326,18 +336,20 @@ mod tests {
                 "tool_choice": "required",
                 "parallel_tool_calls": true,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "decision", "strict": true, "schema": {"type": "object"}}},
-                "temperature": 0.0, "top_p": 0.9, "seed": -3,
+                "temperature": 0.0, "top_p": 0.9, "seed": -3, "max_tokens": 40,
                 "stream": true, "stream_options": {"include_usage": true},
             })
         );
-        let refused = Unsent { constraint: true, stream_options: true, parallel_calls: true, required_choice: true };
+        let refused =
+            Unsent { constraint: true, stream_options: true, parallel_calls: true, required_choice: true, reply_tokens: true };
         let less = rendered(&renderer, &full, refused);
         assert_eq!(less.get("tool_choice"), Some(&json!("auto")));
-        for name in ["response_format", "stream_options", "parallel_tool_calls"] {
+        for name in ["response_format", "stream_options", "parallel_tool_calls", "max_tokens"] {
             assert_eq!(less.get(name), None, "{name}");
         }
         let object = rendered(&Renderer::new("m", Format::Object), &full, Unsent::default());
         assert_eq!(object.get("response_format"), Some(&json!({"type": "json_object"})));
+        assert_eq!((object.get("max_tokens"), object.get("max_completion_tokens")), (None, Some(&json!(40))));
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl Talk {
             constraint: None,
             sampling: Sampling::default(),
             stream: self.stream,
+            reply_tokens: None,
         }
     }
 

@@ -1,25 +1,48 @@
-//! What never leaves: the values of credentials, replaced by their names.
+//! What never leaves: secrets, replaced by their names.
 //!
-//! A value is known when it stands in a variable named like a credential, or when it was given to us with a name. Each
-//! occurrence becomes `<redacted:NAME>`. Paths and host names stay as they are.
+//! A value is known when it stands in a variable named like a credential, or when it was given to us with a name; each occurrence,
+//! in whatever escapes, in base64 or hexadecimal, becomes `<redacted:NAME>`. What nobody named is known by how it looks: the rules
+//! stand in one table (`rules`), the names behind which secrets stand in another (`names`). Paths and host names stay as they are.
+//!
+//! Every search reads a text once and looks ahead a bounded number of bytes: the time is proportional to the text, whatever it is.
+//!
+//! What is not looked for: a known value that was compressed, encrypted, reversed or cut; a secret that no rule describes and no
+//! name announces; one without a name that was encoded as a whole.
 
+mod assignment;
+mod class;
+mod filter;
+mod forms;
+mod known;
+mod names;
+mod private_key;
+mod rules;
+mod scan;
+mod shapes;
+mod span;
 mod stream;
+mod swallow;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use mission_contract::event::{Arguments, Event};
-use mission_contract::visit::in_members;
+use mission_contract::text::Text;
+use mission_contract::visit::{Evidence, in_members};
+use serde::Serialize;
 
+pub use known::SearchError;
 pub use stream::StreamRedactor;
 
 use crate::limits;
+use known::Known;
+use scan::{Scan, Secrets, Step};
+use shapes::Shapes;
 
-/// Ends of a variable's name behind which a credential stands, and whole names.
-const CREDENTIAL_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+/// Ends of a variable's name behind which a credential stands, and whole names: seed 2's four, and what else is in use.
+const CREDENTIAL_WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PAT", "APIKEY"];
 
 /// What stands before the name in a placeholder.
 const PLACEHOLDER_START: &str = "<redacted:";
@@ -33,40 +56,30 @@ pub enum RedactError {
         /// How many there are.
         count: usize,
         /// Why.
-        source: aho_corasick::BuildError,
+        source: SearchError,
     },
 }
 
-/// Replaces known values. Cheap to clone; takes time proportional to the text.
+/// Replaces secrets. Cheap to clone; takes time proportional to the text.
 ///
 /// Doing it twice changes nothing, except where a value ends like a placeholder begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Redactor {
-    values: Option<Arc<Values>>,
-}
-
-/// The values, and what takes their places.
-struct Values {
-    automaton: AhoCorasick,
-    /// By pattern.
-    replacements: Vec<String>,
-    /// All patterns, sorted: to see whether a text ends in the beginning of one.
-    sorted: Vec<String>,
-    /// True for every byte that some pattern begins with.
-    first: [bool; 256],
-    /// Length of the longest pattern in bytes.
-    longest: usize,
+    secrets: Option<Arc<Secrets>>,
+    evidence: bool,
 }
 
 /// The values themselves stay out of every message.
-impl std::fmt::Debug for Values {
+impl std::fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Values").field("count", &self.replacements.len()).finish()
+        let looks = self.secrets.is_some();
+        formatter.debug_struct("Redactor").field("looks", &looks).field("evidence", &self.evidence).finish()
     }
 }
 
 impl Redactor {
-    /// A redactor for the credentials among `variables` and for the `given` values, each with its name.
+    /// A redactor for the credentials among `variables`, for the `given` values, each with its name, and for whatever looks like a
+    /// secret.
     ///
     /// # Errors
     /// When the search cannot be built: the caller refuses to start rather than run without it.
@@ -80,12 +93,25 @@ impl Redactor {
             .filter(|(name, _)| names_a_credential(name));
         let mut patterns = BTreeMap::new();
         for (name, value) in given.into_iter().chain(from_variables) {
-            let placeholder = format!("{PLACEHOLDER_START}{name}>");
-            for form in forms(&value) {
-                patterns.entry(form).or_insert_with(|| placeholder.clone());
+            let value = value.trim();
+            if is_secret(value) {
+                let placeholder = format!("{PLACEHOLDER_START}{name}>");
+                for form in forms::forms(value) {
+                    patterns.entry(form).or_insert_with(|| placeholder.clone());
+                }
             }
         }
-        Self::from_patterns(patterns)
+        let count = patterns.len();
+        if count > 0 {
+            // A placeholder is found whole around a value inside it, and stays as it is.
+            let of_values: Vec<String> = patterns.values().cloned().collect();
+            let of_rules = rules::RULES.iter().map(|rule| rule.placeholder.to_owned());
+            for placeholder in of_values.into_iter().chain(of_rules) {
+                patterns.entry(placeholder.clone().into_bytes()).or_insert(placeholder);
+            }
+        }
+        let known = Known::new(patterns).map_err(|source| RedactError::Build { count, source })?;
+        Ok(Self { secrets: Some(Arc::new(Secrets { known, shapes: Shapes::new() })), evidence: false })
     }
 
     /// A redactor for the environment of this process and for the `given` values, each with its name.
@@ -96,89 +122,126 @@ impl Redactor {
         Self::new(std::env::vars_os(), given)
     }
 
-    fn from_patterns(mut patterns: BTreeMap<String, String>) -> Result<Self, RedactError> {
-        if patterns.is_empty() {
-            return Ok(Self::default());
-        }
-        let count = patterns.len();
-        // A placeholder is found whole before a value inside it is, and stays as it is.
-        let placeholders: Vec<String> = patterns.values().cloned().collect();
-        for placeholder in placeholders {
-            patterns.entry(placeholder.clone()).or_insert(placeholder);
-        }
-        let bytes: usize = patterns.keys().map(String::len).sum();
-        // The quickest form takes a kilobyte for each byte of a value: only while that is little.
-        let kind = match u64::try_from(bytes) {
-            Ok(bytes) if bytes <= limits::REDACTOR_TABLE_BYTES => AhoCorasickKind::DFA,
-            _ => AhoCorasickKind::ContiguousNFA,
-        };
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind(Some(kind))
-            .build(patterns.keys())
-            .map_err(|source| RedactError::Build { count, source })?;
-        let mut first = [false; 256];
-        for byte in patterns.keys().filter_map(|pattern| pattern.as_bytes().first()) {
-            if let Some(mark) = first.get_mut(usize::from(*byte)) {
-                *mark = true;
-            }
-        }
-        let longest = patterns.keys().map(String::len).max().unwrap_or_default();
-        let (sorted, replacements) = patterns.into_iter().unzip();
-        Ok(Self { values: Some(Arc::new(Values { automaton, replacements, sorted, first, longest })) })
+    /// The same, and with `evidence` what a record passes verbatim otherwise is redacted too.
+    pub fn with_evidence(self, evidence: bool) -> Self {
+        Self { evidence: evidence || self.evidence, ..self }
     }
 
-    /// The text with every known value replaced.
+    /// The text with every secret replaced. A text without one is not copied.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(values) = &self.values else { return Cow::Borrowed(text) };
-        let mut shown = String::new();
-        let mut from = 0;
-        for found in values.automaton.find_iter(text) {
-            shown.push_str(text.get(from..found.start()).unwrap_or_default());
-            shown.push_str(values.replacement(found.pattern().as_usize()));
-            from = found.end();
+        let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
+        let mut shown: Option<String> = None;
+        let mut passed = 0;
+        let mut give_out = |step: Step<'_>| match step {
+            Step::Shown(range) => {
+                passed = range.end;
+                if let Some(shown) = &mut shown {
+                    shown.push_str(text.get(range).unwrap_or_default());
+                }
+            }
+            Step::Hidden(label) => {
+                // So far everything was shown.
+                let shown = shown.get_or_insert_with(|| text.get(..passed).unwrap_or_default().to_owned());
+                shown.push_str(secrets.words(label));
+            }
+        };
+        let mut scan = Scan::default();
+        let mut end = 0;
+        while end < text.len() {
+            end = text.floor_char_boundary(usize::saturating_add(end, limits::size(limits::REDACTOR_BLOCK_BYTES)));
+            scan.advance(secrets, text.get(..end).unwrap_or(text).as_bytes(), end == text.len(), &mut give_out);
         }
-        if from == 0 {
-            return Cow::Borrowed(text);
-        }
-        shown.push_str(text.get(from..).unwrap_or_default());
-        Cow::Owned(shown)
+        shown.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    /// Replaces known values in the free texts of a record. What the contract passes verbatim stays as it is.
-    pub fn event(&self, event: &mut Event) {
-        if self.values.is_none() {
-            return;
+    /// Words of a command line with every secret replaced, one behind a flag that announces it included.
+    pub fn words(&self, words: &[String]) -> Vec<String> {
+        let mut before = "";
+        let mut shown = Vec::new();
+        for word in words {
+            let joined = format!("{before} {word}");
+            let announced = self.text(&joined);
+            let alone = self.text(word).into_owned();
+            let behind_flag = announced.strip_prefix(before).and_then(|rest| rest.strip_prefix(' '));
+            shown.push(match behind_flag {
+                Some(other) if before.starts_with('-') && alone == *word => other.to_owned(),
+                _ => alone,
+            });
+            before = word;
+        }
+        shown
+    }
+
+    /// Replaces secrets in the free texts of a record, and in its evidence where that is to be. What the contract passes verbatim
+    /// stays as it is otherwise. True when evidence was changed.
+    pub fn event(&self, event: &mut Event) -> bool {
+        if self.secrets.is_none() {
+            return false;
         }
         event.free_text(&mut |_, text| {
-            if let Cow::Owned(shown) = self.text(text) {
-                *text = shown;
-            }
+            self.replace(text);
         });
-    }
-
-    /// Replaces known values in arguments too, which the wire passes verbatim: for what people read.
-    pub fn arguments(&self, arguments: &mut Arguments) {
-        if self.values.is_some() {
-            in_members(arguments, &mut |text| {
-                if let Cow::Owned(shown) = self.text(text) {
-                    *text = shown;
+        let mut changed = false;
+        if self.evidence {
+            event.evidence_text(&mut |evidence| match evidence {
+                Evidence::String(_, text) => changed |= self.replace(text),
+                Evidence::Text(_, text) => {
+                    if let Cow::Owned(shown) = self.text(text.as_str()) {
+                        *text = Text::from(shown);
+                        changed = true;
+                    }
                 }
             });
+        }
+        changed
+    }
+
+    /// Replaces secrets in arguments too, which the wire passes verbatim: for what people read.
+    pub fn arguments(&self, arguments: &mut Arguments) {
+        if self.secrets.is_some() {
+            in_members(arguments, &mut |text| {
+                self.replace(text);
+            });
+        }
+    }
+
+    fn replace(&self, text: &mut String) -> bool {
+        match self.text(text) {
+            Cow::Owned(shown) => {
+                *text = shown;
+                true
+            }
+            Cow::Borrowed(_) => false,
         }
     }
 
     /// A redactor for a text that comes in pieces.
     pub fn stream(&self) -> StreamRedactor {
-        StreamRedactor::new(self.values.clone())
+        StreamRedactor::new(self.secrets.clone())
     }
 }
 
-impl Values {
-    /// Nothing at all in place of a value rather than the value: a pattern without a replacement cannot be.
-    fn replacement(&self, pattern: usize) -> &str {
-        self.replacements.get(pattern).map_or("", String::as_str)
-    }
+/// A rule as it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PublishedRule {
+    /// What it finds.
+    pub name: &'static str,
+    /// What stands in its place; `NAME` is the name that the text gives.
+    pub placeholder: &'static str,
+    /// Where it is looked for.
+    pub anchors: &'static [&'static str],
+    /// Who says that it looks like this.
+    pub source: &'static str,
+}
+
+/// The rules by which secrets are found that nobody named, in their order.
+pub fn rules() -> impl Iterator<Item = PublishedRule> {
+    rules::RULES.iter().map(|rule| PublishedRule {
+        name: rule.name,
+        placeholder: rule.placeholder,
+        anchors: rule.anchors,
+        source: rule.source,
+    })
 }
 
 fn names_a_credential(name: &str) -> bool {
@@ -186,24 +249,34 @@ fn names_a_credential(name: &str) -> bool {
     CREDENTIAL_WORDS.iter().any(|word| name.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('_')))
 }
 
-/// The forms in which a value can stand in a text: as it is, and as a JSON string has it.
-fn forms(value: &str) -> Vec<String> {
-    let value = value.trim();
-    let characters = u64::try_from(value.chars().count()).unwrap_or(u64::MAX);
-    // `<redacted>` and its like stand where somebody removed a value: they are none.
-    if characters < limits::SECRET_CHARACTERS || PLACEHOLDER_START.contains(value) || value == "<redacted>" {
-        return Vec::new();
-    }
-    let mut forms = vec![value.to_owned()];
-    if let Ok(quoted) = serde_json::to_string(value)
-        && let Some(escaped) = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
-        && escaped != value
-    {
-        forms.push(escaped.to_owned());
-    }
-    forms
+/// The names of the variables that look like credentials and whose values are too short to be looked for: hiding them would hide
+/// ordinary words.
+pub fn too_short(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let is_short =
+        |value: &str| !value.is_empty() && value.chars().nth(limits::size(limits::SECRET_CHARACTERS.saturating_sub(1))).is_none();
+    let mut names: Vec<String> = variables
+        .into_iter()
+        .filter(|(_, value)| is_short(value.to_string_lossy().trim()))
+        .map(|(name, _)| name.to_string_lossy().into_owned())
+        .filter(|name| names_a_credential(name))
+        .collect();
+    names.sort();
+    names
 }
 
+/// Whether a value is long enough to be looked for, and is one.
+fn is_secret(value: &str) -> bool {
+    let characters = u64::try_from(value.chars().count()).unwrap_or(u64::MAX);
+    // `<redacted>` and its like stand where somebody removed a value: they are none.
+    characters >= limits::SECRET_CHARACTERS && !PLACEHOLDER_START.contains(value) && value != "<redacted>"
+}
+
+#[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
+mod field_tests;
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 #[path = "redact_tests.rs"]
 mod tests;

@@ -15,14 +15,16 @@ fn credentials_are_found_by_the_names_of_their_variables() {
         ("OPENAI_API_KEY", "abcdefgh-1"),
         ("TOKEN", "abcdefgh-2"),
         ("db_password", "abcdefgh-3"),
+        ("GITHUB_PAT", "abcdefgh-6"),
+        ("COMPASS", "abcdefgh-7"),
         ("MONKEY", "abcdefgh-4"),
         ("KEY_FILE", "abcdefgh-5"),
         ("SHORT_KEY", "seven77"),
     ]);
-    let text = "abcdefgh-1 abcdefgh-2 abcdefgh-3 abcdefgh-4 abcdefgh-5 seven77";
+    let text = "abcdefgh-1 abcdefgh-2 abcdefgh-3 abcdefgh-4 abcdefgh-5 seven77 abcdefgh-6 abcdefgh-7";
     assert_eq!(
         redactor.text(text),
-        "<redacted:OPENAI_API_KEY> <redacted:TOKEN> <redacted:db_password> abcdefgh-4 abcdefgh-5 seven77"
+        "<redacted:OPENAI_API_KEY> <redacted:TOKEN> <redacted:db_password> abcdefgh-4 abcdefgh-5 seven77 <redacted:GITHUB_PAT> abcdefgh-7"
     );
 }
 

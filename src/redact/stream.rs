@@ -1,78 +1,76 @@
-//! A text that comes in pieces: nothing of a value is shown before it is known to be none.
+//! A text that comes in pieces: nothing of a secret is shown before it is known to be none.
 
 use std::sync::Arc;
 
-use super::Values;
+use super::scan::{Scan, Secrets, Step};
+use crate::limits::{SECRET_CONTEXT_BYTES, size};
 
-/// Replaces known values in a text that comes in pieces. What it gives out, joined, is what
-/// [`Redactor::text`](super::Redactor::text) makes of the whole. It holds back less than the longest known value.
-#[derive(Clone, Debug, Default)]
+/// Replaces secrets in a text that comes in pieces. What it gives out, joined, is what
+/// [`Redactor::text`](super::Redactor::text) makes of the whole, whatever the pieces.
+///
+/// It holds back what may be the beginning of a secret and cannot be told yet: most often nothing or a few characters, never more
+/// than [`REDACTOR_HELD_BYTES`](crate::limits::REDACTOR_HELD_BYTES) and an escape that is not complete. What reaches the bound undecided is taken for no secret, in a whole
+/// text too. Of a secret that is known to have begun nothing is kept, however long it is.
+#[derive(Clone, Default)]
 pub struct StreamRedactor {
-    values: Option<Arc<Values>>,
-    held: String,
+    secrets: Option<Arc<Secrets>>,
+    scan: Scan,
+    /// What is not certain, and a little of what stood before.
+    buffer: String,
+}
+
+/// What is held stays out of every message.
+impl std::fmt::Debug for StreamRedactor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StreamRedactor").field("held", &self.held()).finish()
+    }
 }
 
 impl StreamRedactor {
-    pub(super) fn new(values: Option<Arc<Values>>) -> Self {
-        Self { values, held: String::new() }
+    pub(super) fn new(secrets: Option<Arc<Secrets>>) -> Self {
+        Self { secrets, ..Self::default() }
     }
 
     /// Takes the next piece, and gives out what is certain by now.
     pub fn push(&mut self, piece: &str) -> String {
-        if self.values.is_none() {
+        if self.secrets.is_none() {
             return piece.to_owned();
         }
-        self.held.push_str(piece);
+        self.buffer.push_str(piece);
         self.give_out(false)
     }
 
     /// Gives out the rest: the text is over. Another one may follow.
     pub fn finish(&mut self) -> String {
-        self.give_out(true)
+        let rest = self.give_out(true);
+        self.scan = Scan::default();
+        self.buffer.clear();
+        rest
+    }
+
+    /// How many bytes are held back.
+    pub fn held(&self) -> usize {
+        self.buffer.len().saturating_sub(self.scan.certain())
     }
 
     fn give_out(&mut self, over: bool) -> String {
-        let Some(values) = &self.values else { return std::mem::take(&mut self.held) };
-        let text = std::mem::take(&mut self.held);
-        let mut shown = String::with_capacity(text.len());
-        let mut from = 0;
-        let certain = loop {
-            // A match that begins before the uncertain end is the leftmost and the longest whatever comes.
-            let certain = if over { text.len() } else { values.uncertain_from(&text, from) };
-            let rest = text.get(from..).unwrap_or_default();
-            let Some(found) = values.automaton.find(rest) else { break certain };
-            let start = from.saturating_add(found.start());
-            if start >= certain {
-                break certain;
+        let Some(secrets) = &self.secrets else { return String::new() };
+        let mut shown = String::new();
+        let buffer = &self.buffer;
+        self.scan.advance(secrets, buffer.as_bytes(), over, &mut |step| match step {
+            Step::Shown(range) => shown.push_str(buffer.get(range).unwrap_or_default()),
+            Step::Hidden(label) => shown.push_str(secrets.words(label)),
+        });
+        let context = size(SECRET_CONTEXT_BYTES);
+        // Now and then, not at every character.
+        let mut done = self.scan.certain().saturating_sub(context);
+        if done > context {
+            while !self.buffer.is_char_boundary(done) {
+                done = done.saturating_sub(1);
             }
-            shown.push_str(text.get(from..start).unwrap_or_default());
-            shown.push_str(values.replacement(found.pattern().as_usize()));
-            from = from.saturating_add(found.end());
-        };
-        shown.push_str(text.get(from..certain).unwrap_or_default());
-        self.held = text.get(certain..).unwrap_or_default().to_owned();
+            self.buffer.drain(..done);
+            self.scan.forget(done);
+        }
         shown
-    }
-}
-
-impl Values {
-    /// Where the longest end of `text` (from `from` on) starts that some pattern begins with but is not; its length when
-    /// there is none.
-    fn uncertain_from(&self, text: &str, from: usize) -> usize {
-        let bytes = text.as_bytes();
-        let window = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
-        (window..bytes.len())
-            .find(|start| {
-                let Some(end) = bytes.get(*start..) else { return false };
-                let Some(byte) = end.first() else { return false };
-                self.first.get(usize::from(*byte)).copied().unwrap_or_default() && self.is_begun_by(end)
-            })
-            .unwrap_or(bytes.len())
-    }
-
-    /// Whether some pattern begins with these bytes and goes on.
-    fn is_begun_by(&self, bytes: &[u8]) -> bool {
-        let position = self.sorted.partition_point(|pattern| pattern.as_bytes() <= bytes);
-        self.sorted.get(position).is_some_and(|pattern| pattern.as_bytes().starts_with(bytes))
     }
 }

@@ -119,6 +119,13 @@ impl<'r> Comparison<'r> {
         let (mut recorded, mut replayed) = (redacted(told, &self.redactor), fields(event));
         drop_volatile(&mut recorded);
         drop_volatile(&mut replayed);
+        if recorded != replayed {
+            // One of them may have had its evidence redacted, and the other not.
+            let redactor = self.redactor.clone().with_evidence(true);
+            (recorded, replayed) = (redacted(told, &redactor), hidden(event.clone(), &redactor));
+            drop_volatile(&mut recorded);
+            drop_volatile(&mut replayed);
+        }
         let step = self.step();
         if recorded.get("event").and_then(Value::as_str) != Some(name) {
             let kind = if part(name, self.recording.source) == Part::Decides { DriftKind::Decision } else { DriftKind::Text };
@@ -321,12 +328,14 @@ fn fields(event: &Event) -> Map<String, Value> {
 /// A recorded record as it would go out now: a credential that is known now is one in both.
 fn redacted(told: &Told, redactor: &Redactor) -> Map<String, Value> {
     match serde_json::from_str::<Event>(told.record.get()) {
-        Ok(mut event) => {
-            redactor.event(&mut event);
-            fields(&event)
-        }
+        Ok(event) => hidden(event, redactor),
         Err(_) => told.fields(),
     }
+}
+
+fn hidden(mut event: Event, redactor: &Redactor) -> Map<String, Value> {
+    redactor.event(&mut event);
+    fields(&event)
 }
 
 /// Whether two answers say the same before their caveats.

@@ -27,6 +27,8 @@ pub struct Replayed {
     pub drift: Vec<Drift>,
     /// Model turns that came to their end.
     pub steps: u64,
+    /// Somebody ended it.
+    pub cancelled: bool,
 }
 
 /// What the engine waits for.
@@ -51,6 +53,8 @@ pub struct Player<'r> {
     outside: usize,
     replies: u64,
     results: u64,
+    /// Ends of stretches, and calls that wait for a person, that were told so far.
+    told: u64,
     /// Number of asks so far.
     asks: u64,
     asked: BTreeMap<Purpose, usize>,
@@ -78,6 +82,7 @@ impl<'r> Player<'r> {
             outside: 0,
             replies: 0,
             results: 0,
+            told: 0,
             asks: 0,
             asked: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -128,6 +133,7 @@ impl<'r> Player<'r> {
             verdict: self.comparison.verdict(),
             drift: self.comparison.drift().to_vec(),
             steps: self.run.steps(),
+            cancelled: self.run.is_cancelled(),
         }
     }
 
@@ -277,6 +283,9 @@ impl<'r> Player<'r> {
                 Effect::Emit { mut event, .. } => {
                     self.is_begun = true;
                     self.redactor.event(&mut event);
+                    if self.was_untold(&event) {
+                        continue;
+                    }
                     self.comparison.record(&event);
                     // One ending a process: that of a stretch that was carried on is passed over.
                     let is_last = !self.is_carried_on() || self.run.outcome().is_some_and(|outcome| !is_resumable(outcome));
@@ -300,7 +309,7 @@ impl<'r> Player<'r> {
                     let nth = *self.made.entry(ordinal).or_insert_with(|| count(called, call.clone()));
                     self.waiting = Waiting::Result { ordinal, call, nth, is_cancelled: false };
                 }
-                Effect::AbortAsk => {
+                Effect::AbortAsk | Effect::CutAsk => {
                     if let Waiting::Reply { is_aborted, .. } = &mut self.waiting {
                         *is_aborted = true;
                     }
@@ -311,7 +320,12 @@ impl<'r> Player<'r> {
                     }
                 }
                 // Nobody is asked again: what was said is in the recording.
-                Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } | Effect::Audit(_) => {}
+                Effect::Arm { .. }
+                | Effect::Audit(_)
+                | Effect::OpenGate(_)
+                | Effect::AwaitDecision { .. }
+                | Effect::LeaveGate
+                | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {
                     self.waiting = Waiting::Nothing;
@@ -330,8 +344,30 @@ impl<'r> Player<'r> {
         next.is_some_and(|next| (next.replies, next.results) <= (self.replies, self.results) && next.intents < ordinal)
     }
 
+    /// Whether the recorded run was killed before the end of its stretch, or the call that waits for a person, was written: to whoever carried
+    /// it on, the end had not happened, and the call was told then.
+    fn was_untold(&mut self, event: &Event) -> bool {
+        let is_gate = matches!(event, Event::GateRequested(_));
+        if !is_gate && !matches!(event, Event::MissionFinished(finished) if is_resumable(finished.outcome)) {
+            return false;
+        }
+        if self.next_writer().is_some_and(|next| next.told <= self.told) {
+            if is_gate {
+                self.run.untold_gate();
+            }
+            return true;
+        }
+        self.told = self.told.saturating_add(1);
+        false
+    }
+
     fn is_carried_on(&self) -> bool {
-        self.recording.outside.iter().skip(self.outside).any(|outside| matches!(outside.entry, Entry::Writer(_)))
+        self.next_writer().is_some()
+    }
+
+    /// Where the next process takes over.
+    fn next_writer(&self) -> Option<&'r Outside> {
+        self.recording.outside.iter().skip(self.outside).find(|outside| matches!(outside.entry, Entry::Writer(_)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mission_contract::LOG_FORMAT;
-use mission_contract::log::{Line, Observed, ServerState, ToolDefinition};
+use mission_contract::log::{Line, Observed, ServerState, ToolDefinition, Writer};
 use mission_contract::spec::Spec;
 use mission_contract::text::Text;
 use serde_json::{Value, json};
@@ -19,6 +19,27 @@ enum In {
 
 /// A recording of a run with the tool `mcp.add` and these inputs.
 fn recording(inputs: Vec<In>) -> Recording {
+    recorded(lines(inputs))
+}
+
+fn recorded(lines: Vec<Entry>) -> Recording {
+    let lines = (1..).zip(lines).map(|(seq, entry)| {
+        Ok::<_, String>(Line {
+            seq,
+            group: seq,
+            at: String::new(),
+            ms: 10 * seq,
+            branch: None,
+            prev: String::new(),
+            entry,
+            sum: String::new(),
+        })
+    });
+    Recording::from_log("it", lines).unwrap()
+}
+
+/// The lines of its log.
+fn lines(inputs: Vec<In>) -> Vec<Entry> {
     let tool = |name: &str| ToolDefinition {
         server: "mcp".into(),
         name: name.into(),
@@ -63,6 +84,9 @@ fn recording(inputs: Vec<In>) -> Recording {
                 Effect::Ask { ask, .. } => lines.push(Entry::Ask(*ask)),
                 Effect::Dispatch { intent, .. } => lines.push(Entry::Intent(*intent)),
                 Effect::AbortAsk
+                | Effect::CutAsk
+                | Effect::Arm { .. }
+                | Effect::LeaveGate
                 | Effect::CancelCall
                 | Effect::OpenGate(_)
                 | Effect::AwaitDecision { .. }
@@ -73,19 +97,7 @@ fn recording(inputs: Vec<In>) -> Recording {
             }
         }
     }
-    let lines = (1..).zip(lines).map(|(seq, entry)| {
-        Ok::<_, String>(Line {
-            seq,
-            group: seq,
-            at: String::new(),
-            ms: 10 * seq,
-            branch: None,
-            prev: String::new(),
-            entry,
-            sum: String::new(),
-        })
-    });
-    Recording::from_log("it", lines).unwrap()
+    lines
 }
 
 fn play(recording: &Recording, open: Open) -> (Vec<Value>, Replayed) {
@@ -201,5 +213,30 @@ fn somebody_who_ends_a_replay_gets_an_ending() {
         let ends = events.iter().filter(|event| matches!(event, Event::MissionFinished(_))).count();
         assert_eq!(ends, usize::from(begun), "{steps}: {events:?}");
         assert_ne!(player.replayed().verdict, ReplayVerdict::Decision);
+    }
+}
+
+#[test]
+fn what_a_crash_lost_and_the_next_process_wrote_is_no_drift() {
+    let whole = || lines(vec![In::Says(ADD), In::Comes("one"), In::Says(DONE)]);
+    let place = |is_it: fn(&Entry) -> bool| whole().iter().rposition(is_it).unwrap();
+    // A call's intent that was lost is decided upon again, by whoever lists the servers again.
+    let intent = place(|entry| matches!(entry, Entry::Intent(_)));
+    let mut lost = whole();
+    lost.splice(
+        intent..intent,
+        [Entry::Writer(Writer { epoch: 2, ..Writer::default() }), Entry::Catalogue(Catalogue::default())],
+    );
+    // The end of a run that was over is told by whoever looks.
+    let reply = place(|entry| matches!(entry, Entry::Reply(_)));
+    let mut over = whole();
+    over.insert(reply + 1, Entry::Writer(Writer { epoch: 2, ..Writer::default() }));
+    for (what, lines) in [("the intent", lost), ("the end", over)] {
+        let (events, replayed) = again(&recorded(lines));
+        // The step behind the crash does not say here that the run was resumed: that is a text.
+        assert_ne!(replayed.verdict, ReplayVerdict::Decision, "{what}: {:?}", replayed.drift);
+        let ends: Vec<&Value> = events.iter().filter(|event| event["event"] == "mission_finished").collect();
+        assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("answered")), "{what}");
+        assert_eq!(replayed.ran_out, None, "{what}");
     }
 }

@@ -85,6 +85,8 @@ pub(super) struct Outside {
     pub(super) intents: u64,
     pub(super) replies: u64,
     pub(super) results: u64,
+    /// Ends of stretches, and calls that wait for a person, that were told before it.
+    pub(super) told: u64,
     pub(super) seq: u64,
     pub(super) ms: u64,
     pub(super) entry: Entry,
@@ -176,6 +178,7 @@ pub(super) struct Builder {
     calls: Vec<(CallName, Option<Heard<CallResult>>)>,
     replies: u64,
     results: u64,
+    told: u64,
     /// Those before the one that goes on.
     groups: Vec<Group>,
     group: Group,
@@ -192,6 +195,7 @@ impl Builder {
             calls: Vec::new(),
             replies: 0,
             results: 0,
+            told: 0,
             groups: Vec::new(),
             group: Group::default(),
         }
@@ -240,7 +244,8 @@ impl Builder {
 
     fn outside(&mut self, seq: u64, ms: u64, entry: Entry) {
         let intents = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
-        self.outside.push(Outside { intents, replies: self.replies, results: self.results, seq, ms, entry });
+        let (replies, results, told) = (self.replies, self.results, self.told);
+        self.outside.push(Outside { intents, replies, results, told, seq, ms, entry });
     }
 
     fn record(&mut self, seq: u64, record: Box<RawValue>) -> Result<(), String> {
@@ -255,6 +260,9 @@ impl Builder {
         if head.event == "step_started" {
             let before = std::mem::replace(&mut self.group, Group { step, ..Group::default() });
             self.groups.push(before);
+        }
+        if head.event == "mission_finished" || head.event == "gate_requested" {
+            self.told = self.told.saturating_add(1);
         }
         let told = Told { seq, record };
         match part {

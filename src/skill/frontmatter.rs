@@ -202,6 +202,12 @@ fn forbidden(yaml: &str, offset: u64) -> Option<Problem> {
     None
 }
 
+/// Reads a file of settings as a value of ours.
+pub fn settings<T: serde::de::DeserializeOwned>(yaml: &str) -> Result<T, Problem> {
+    let key = RefCell::new(Some("the settings".to_owned()));
+    parse(yaml, 0, std::marker::PhantomData::<T>, &key)
+}
+
 fn options() -> Options {
     let count = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
     let mut budget = Budget::default();

@@ -13,7 +13,7 @@ use mission_contract::digest::sha256_hex;
 use mission_contract::event::SkillRef;
 
 pub use error::{Problem, SkillError};
-pub use frontmatter::{Placed, keys};
+pub use frontmatter::{Placed, keys, settings};
 pub use names::{near_match, same_tool, tool_key};
 
 use crate::limits;

@@ -21,7 +21,7 @@ pub struct SinkGone {
 
 impl std::fmt::Display for SinkGone {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "the event stream on {} ended early: {}; the run goes on without it", self.name, self.detail)
+        write!(formatter, "the event stream on {} ended early: {}", self.name, self.detail)
     }
 }
 

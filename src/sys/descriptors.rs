@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::inputs::{self, Input};
 use super::standard;
 use crate::limits;
 
@@ -20,7 +21,7 @@ use crate::limits;
 #[derive(Debug, thiserror::Error)]
 pub enum DescriptorError {
     /// The word is none of the three forms.
-    #[error("{flag} {word}: {problem}; write `-` for standard output, `fd:N` for a descriptor, or a path")]
+    #[error("{flag} {word}: {problem}; write `-` for {stream}, `fd:N` for a descriptor, or a path")]
     Form {
         /// The flag.
         flag: String,
@@ -28,9 +29,11 @@ pub enum DescriptorError {
         word: String,
         /// What is wrong with it.
         problem: &'static str,
+        /// What `-` is there.
+        stream: &'static str,
     },
     /// A descriptor that has another purpose.
-    #[error("{flag} fd:{number}: {what}; use descriptor 3 or above, `-` for standard output, or a path")]
+    #[error("{flag} fd:{number}: {what}; use descriptor 3 or above, `-` for {stream}, or a path")]
     Reserved {
         /// The flag.
         flag: String,
@@ -38,6 +41,8 @@ pub enum DescriptorError {
         number: RawFd,
         /// What it is for.
         what: &'static str,
+        /// What `-` is there.
+        stream: &'static str,
     },
     /// Nothing is open there.
     #[error(
@@ -57,6 +62,26 @@ pub enum DescriptorError {
         flag: String,
         /// The descriptor.
         number: RawFd,
+    },
+    /// It was opened for the other direction.
+    #[error("{flag} fd:{number}: descriptor {number} is open for writing only; give the end of the pipe that is read from")]
+    WriteOnly {
+        /// The flag.
+        flag: String,
+        /// The descriptor.
+        number: RawFd,
+    },
+    /// It cannot be opened for reading.
+    #[error("{flag} {word}: it cannot be opened for reading ({source}); {fix}")]
+    OpenInput {
+        /// The flag.
+        flag: String,
+        /// What was given.
+        word: String,
+        /// What helps.
+        fix: &'static str,
+        /// What the system said.
+        source: io::Error,
     },
     /// It is a folder.
     #[error("{flag} {word}: that is a folder; name a file in it, or a descriptor")]
@@ -114,12 +139,44 @@ pub enum Target {
 /// Reads `-|fd:N|PATH` as it is typed behind a flag that is written to; opens nothing. A path that is another name of a
 /// descriptor of this process (`/dev/stdout`, `/dev/fd/N`) is that descriptor.
 pub fn parse_output(flag: &str, word: &str) -> Result<Target, DescriptorError> {
-    let form = |problem| DescriptorError::Form { flag: flag.to_owned(), word: word.to_owned(), problem };
+    const STREAM: &str = "standard output";
+    if word.trim() == "-" {
+        return Ok(Target::Standard);
+    }
+    let Some(number) = number(flag, word, STREAM)? else { return Ok(Target::Path(PathBuf::from(word))) };
+    let what = match number {
+        0 => "descriptor 0 is standard input",
+        1 => return Ok(Target::Standard),
+        2 => "descriptor 2 is for diagnostics",
+        _ => return Ok(Target::Descriptor(number)),
+    };
+    Err(DescriptorError::Reserved { flag: flag.to_owned(), number, what, stream: STREAM })
+}
+
+/// The same behind a flag that is read from.
+pub fn parse_input(flag: &str, word: &str) -> Result<Target, DescriptorError> {
+    const STREAM: &str = "standard input";
+    if word.trim() == "-" {
+        return Ok(Target::Standard);
+    }
+    let Some(number) = number(flag, word, STREAM)? else { return Ok(Target::Path(PathBuf::from(word))) };
+    let what = match number {
+        0 => return Ok(Target::Standard),
+        1 => "descriptor 1 is standard output",
+        2 => "descriptor 2 is for diagnostics",
+        _ => return Ok(Target::Descriptor(number)),
+    };
+    Err(DescriptorError::Reserved { flag: flag.to_owned(), number, what, stream: STREAM })
+}
+
+/// The descriptor that a word names; nothing when it is a path. `stream` is what `-` is there.
+fn number(flag: &str, word: &str, stream: &'static str) -> Result<Option<RawFd>, DescriptorError> {
+    let form = |problem| DescriptorError::Form { flag: flag.to_owned(), word: word.to_owned(), problem, stream };
     let trimmed = word.trim();
     let digits = match trimmed {
         "" => return Err(form("it is empty")),
-        "-" | "/dev/stdout" => return Ok(Target::Standard),
         "/dev/stdin" => "0",
+        "/dev/stdout" => "1",
         "/dev/stderr" => "2",
         _ => {
             let folders = ["fd:", "/dev/fd/", "/proc/self/fd/"];
@@ -128,21 +185,14 @@ pub fn parse_output(flag: &str, word: &str) -> Result<Target, DescriptorError> {
                 None if trimmed.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("fd:")) => {
                     return Err(form("a descriptor is written `fd:` and its number (a file of that name is `./FD:…`)"));
                 }
-                None => return Ok(Target::Path(PathBuf::from(word))),
+                None => return Ok(None),
             }
         }
     };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(form("behind `fd:` stands a number (a file of that name is `./fd:…`)"));
     }
-    let number: RawFd = digits.parse().map_err(|_| form("that number is too large for a descriptor"))?;
-    let what = match number {
-        0 => "descriptor 0 is standard input",
-        1 => return Ok(Target::Standard),
-        2 => "descriptor 2 is for diagnostics",
-        _ => return Ok(Target::Descriptor(number)),
-    };
-    Err(DescriptorError::Reserved { flag: flag.to_owned(), number, what })
+    digits.parse().map(Some).map_err(|_| form("that number is too large for a descriptor"))
 }
 
 /// Something opened for writing. It is closed to every child.
@@ -192,6 +242,31 @@ impl Inherited {
         Ok(Output { name: word.to_owned(), descriptor, standard })
     }
 
+    /// Opens what a flag names for reading. A socket that is written to already may be read from too: it has two directions.
+    pub fn input(&mut self, flag: &str, word: &str) -> Result<Input, DescriptorError> {
+        let target = parse_input(flag, word)?;
+        let closed = |number| DescriptorError::Closed { flag: flag.to_owned(), number };
+        let (number, path) = match &target {
+            Target::Standard => (0, None),
+            Target::Descriptor(number) => (*number, None),
+            Target::Path(path) => {
+                let descriptor = inputs::open_path(flag, word, path)?;
+                self.take_file(flag, word, &File::from(descriptor.try_clone().map_err(|_| closed(-1))?))?;
+                return Ok(Input::of(word.to_owned(), descriptor, Some(path)));
+            }
+        };
+        let status = self.look(flag, word, number)?;
+        if status & OFlag::O_ACCMODE == OFlag::O_WRONLY || status.contains(OFlag::O_PATH) {
+            return Err(DescriptorError::WriteOnly { flag: flag.to_owned(), number });
+        }
+        let is_socket = nix::sys::stat::fstat(borrow(number)).is_ok_and(|facts| facts.st_mode & libc::S_IFMT == libc::S_IFSOCK);
+        if !is_socket || !self.taken.contains_key(&number) {
+            self.take(flag, word, number)?;
+        }
+        let descriptor = borrow(number).try_clone_to_owned().map_err(|_| closed(number))?;
+        Ok(Input::of(word.to_owned(), descriptor, path))
+    }
+
     /// Whether something is the very file, pipe, socket or terminal that standard output is.
     fn is_behind_standard(&self, descriptor: &OwnedFd) -> bool {
         let identity = |facts: nix::sys::stat::FileStat| (facts.st_dev, facts.st_ino, facts.st_rdev);
@@ -217,6 +292,15 @@ impl Inherited {
 
     /// Whether a descriptor was given to us and can be written to.
     fn inspect(&self, flag: &str, word: &str, number: RawFd) -> Result<(), DescriptorError> {
+        let status = self.look(flag, word, number)?;
+        if status & OFlag::O_ACCMODE == OFlag::O_RDONLY || status.contains(OFlag::O_PATH) {
+            return Err(DescriptorError::ReadOnly { flag: flag.to_owned(), number });
+        }
+        Ok(())
+    }
+
+    /// Whether a descriptor was given to us, and how it is open.
+    fn look(&self, flag: &str, word: &str, number: RawFd) -> Result<OFlag, DescriptorError> {
         if !self.open.contains(&number) {
             return Err(DescriptorError::Closed { flag: flag.to_owned(), number });
         }
@@ -228,8 +312,18 @@ impl Inherited {
         if facts.st_mode & libc::S_IFMT == libc::S_IFDIR {
             return Err(DescriptorError::Folder { flag: flag.to_owned(), word: word.to_owned() });
         }
-        if status & OFlag::O_ACCMODE == OFlag::O_RDONLY || status.contains(OFlag::O_PATH) {
-            return Err(DescriptorError::ReadOnly { flag: flag.to_owned(), number });
+        Ok(status)
+    }
+
+    /// Notes a file: each is given out once.
+    fn take_file(&mut self, flag: &str, word: &str, file: &File) -> Result<(), DescriptorError> {
+        let Ok(facts) = file.metadata() else { return Ok(()) };
+        if facts.is_file() {
+            let identity = (facts.dev(), facts.ino());
+            if let Some(other) = self.files.get(&identity) {
+                return Err(DescriptorError::Taken { flag: flag.to_owned(), word: word.to_owned(), other: other.clone() });
+            }
+            self.files.insert(identity, format!("{flag} {word}"));
         }
         Ok(())
     }
@@ -250,14 +344,7 @@ impl Inherited {
         };
         let is_fifo = std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
         let file = if is_fifo { open_fifo(flag, word, path)? } else { append(path) }.map_err(open_error)?;
-        let facts = file.metadata().map_err(open_error)?;
-        if facts.is_file() {
-            let identity = (facts.dev(), facts.ino());
-            if let Some(other) = self.files.get(&identity) {
-                return Err(DescriptorError::Taken { flag: flag.to_owned(), word: word.to_owned(), other: other.clone() });
-            }
-            self.files.insert(identity, format!("{flag} {word}"));
-        }
+        self.take_file(flag, word, &file)?;
         Ok(OwnedFd::from(file))
     }
 }

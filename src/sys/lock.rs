@@ -119,6 +119,12 @@ impl Lock {
         }
     }
 
+    /// Who signed it last, this process or one before it.
+    pub fn holder(&mut self) -> Option<Holder> {
+        self.file.seek(SeekFrom::Start(0)).ok()?;
+        read_holder(&mut self.file)
+    }
+
     /// Writes who holds it, for whoever is refused.
     pub fn sign(&mut self, holder: &Holder) -> io::Result<()> {
         let text = serde_json::to_vec(holder)?;
@@ -149,6 +155,7 @@ mod tests {
         assert!(matches!(Lock::take(&path), Err(LockError::Held(None))));
         lock.sign(&Holder { epoch: 10, ..Holder::this_process(10) }).unwrap();
         lock.sign(&Holder::this_process(3)).unwrap();
+        assert_eq!(lock.holder(), Some(Holder::this_process(3)));
         match Lock::take(&path) {
             Err(LockError::Held(Some(holder))) => {
                 assert_eq!((holder.pid, holder.epoch), (std::process::id(), 3));

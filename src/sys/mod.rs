@@ -6,6 +6,7 @@ pub mod environment;
 pub mod files;
 pub mod guardian;
 pub mod http;
+pub mod inputs;
 pub mod lines;
 pub mod lock;
 pub mod signals;

@@ -1,9 +1,15 @@
 //! SIGTERM, SIGINT and SIGHUP: the first one asks a run to wind up, the second one ends the process there and then.
 
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::IntoRawFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
-use nix::sys::signal::{SigHandler, SigSet, Signal as Number};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal as Number};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits;
 
 /// A signal that asks us to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +105,84 @@ impl EndSignals {
         }
         caught
     }
+}
+
+/// Where the second signal leaves its number, and the descriptor by which it wakes whoever waits for it.
+static CAME: AtomicI32 = AtomicI32::new(0);
+static WAKES: AtomicI32 = AtomicI32::new(-1);
+
+/// Runs in the signal's own context: only what is async-signal-safe stands here.
+extern "C" fn note_second(number: libc::c_int) {
+    CAME.store(number, Ordering::SeqCst);
+    wake(WAKES.load(Ordering::SeqCst));
+}
+
+#[allow(unsafe_code)]
+fn wake(descriptor: libc::c_int) {
+    // SAFETY: write is async-signal-safe; the byte lives on this stack, and the descriptor is never closed once it stands there.
+    let _ = unsafe { libc::write(descriptor, [0_u8].as_ptr().cast(), 1) };
+}
+
+/// The second signal, caught once the first one came: it is told, and the process ends by it a moment later, however busy it is. The
+/// third one is the kernel's.
+#[derive(Debug)]
+pub struct Again {
+    came: CancellationToken,
+}
+
+impl Again {
+    /// Catches the next signal. Where the system gives no pipe or no thread, it stays the kernel's and ends the process at once.
+    pub fn catch() -> Self {
+        let came = CancellationToken::new();
+        if let Ok((reader, writer)) = io::pipe() {
+            let token = came.clone();
+            let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || end_after(reader, &token));
+            if thread.is_ok() {
+                WAKES.store(writer.into_raw_fd(), Ordering::SeqCst);
+                for signal in [EndSignal::Terminate, EndSignal::Interrupt, EndSignal::HangUp] {
+                    if !is_ignored(signal.number()) {
+                        catch_once(signal.number());
+                    }
+                }
+            }
+        }
+        Self { came }
+    }
+
+    /// Resolves when it comes.
+    pub async fn came(&self) {
+        self.came.cancelled().await;
+    }
+}
+
+/// The same where the first one may not have come yet.
+pub async fn came(again: &Option<Again>) {
+    match again {
+        Some(again) => again.came().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn end_after(mut reader: io::PipeReader, came: &CancellationToken) {
+    if reader.read_exact(&mut [0]).is_err() {
+        return;
+    }
+    came.cancel();
+    std::thread::sleep(Duration::from_millis(limits::SECOND_SIGNAL_MS));
+    if let Ok(number) = Number::try_from(CAME.load(Ordering::SeqCst)) {
+        let _ = set(number, SigHandler::SigDfl);
+        // To the process, not to this thread: it ends either way.
+        let _ = nix::sys::signal::kill(nix::unistd::getpid(), number);
+    }
+}
+
+/// Notes a signal the next time it comes; after that it has its default action again.
+#[allow(unsafe_code)]
+fn catch_once(number: Number) {
+    let flags = SaFlags::SA_RESETHAND | SaFlags::SA_RESTART;
+    let action = SigAction::new(SigHandler::Handler(note_second), flags, SigSet::empty());
+    // SAFETY: the handler does only what is async-signal-safe: two atomics and a write.
+    let _ = unsafe { nix::sys::signal::sigaction(number, &action) };
 }
 
 async fn received(stream: &mut Option<Stream>) {

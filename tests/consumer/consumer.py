@@ -161,6 +161,7 @@ class Judge:
         self.rejected = []
         self.deltas = []
         self.repairs = 0
+        self.reviews = 0
         self.dropped = {}
         self.events = 0
 
@@ -303,6 +304,7 @@ class Judge:
         if "resumed" in record and self.steps:
             self.wrong("resumed_first", "resumed on a step that is not the first")
         self.last_index = index
+        self.reviews += "review" in record
         self.steps[index] = Step()
         if "catalogue" in record:
             self.offered(record["catalogue"])
@@ -492,6 +494,7 @@ class Judge:
                 self.wrong("usage_total", "replies reported a usage, and mission_finished has none")
             return
         plain = record["outcome"] in ("answered", "answered_with_caveat") and not self.gates and not self.resumed and not self.repairs
+        plain = plain and not self.reviews  # a reviewer's reply is told by no record of its own
         for count in COUNTS:
             said = sum(each[count] for each in self.usages)
             if usage[count] < said or plain and usage[count] != said:

@@ -146,6 +146,8 @@ fn reads_a_run_whose_replies_are_rejected() {
             text(""),
             call("mcp.weigh", json!({"of": "lamps"})),
             call("mcp.add", json!({"a": "two", "b": 3})),
+            // To the run's reviewer: three steps came to nothing.
+            text(r#"{"verdict": "nudge", "note": "Numbers, not words."}"#),
             call("mcp.add", json!({"a": 2, "b": 3})),
             answer("5"),
         ]);

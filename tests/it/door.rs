@@ -70,7 +70,13 @@ const REFUSALS: &[Refusal] = &[
     (&["--campaign-plan", "plan.yaml"], &[], &["--campaign-plan"]),
     (&["--mission", "--resume", "run_20260101T000000-00000000"], &[], &["--resume"]),
     (&["--mission", "--replay", "run_20260101T000000-00000000"], &[], &["--replay"]),
-    (&["--mission", "add", "--control", "fd:4"], &[], &["--control"]),
+    // the channel in
+    (&["--mission", "add", "--provider", "local", "--model", "x", "--control", "fd:4"], &[], &["--control fd:4", "not open"]),
+    (&["--mission", "add", "--provider", "local", "--model", "x"], &[("MISSION_CONTROL", "fd:2")], &["MISSION_CONTROL fd:2"]),
+    (&["--mission", "add", "--tick", "often"], &[], &["--tick `often`", "seconds"]),
+    (&["--mission", "add", "--on-reader-gone", "cry"], &[], &["--on-reader-gone `cry`", "stop"]),
+    (&["--mission", "add", "--exit-codes", "all"], &[], &["--exit-codes `all`", "outcome"]),
+    (&["--mission", "add", "--control-acks"], &[], &["--control-acks"]),
     (&["--mission", "add", "--provider", "anthropic"], &[], &["--provider", "anthropic"]),
 ];
 

@@ -70,7 +70,7 @@ impl Place {
 }
 
 /// Waits until a log holds a line of this kind.
-fn wait_for_line(run_dir: &Path, kind: &str) {
+pub(crate) fn wait_for_line(run_dir: &Path, kind: &str) {
     let waited = std::time::Instant::now();
     while Log::read(run_dir).of_whole_lines(kind).is_empty() {
         assert!(waited.elapsed() < crate::support::PATIENCE, "no line of the kind {kind}");
@@ -308,6 +308,8 @@ fn a_run_whose_process_is_gone_is_closed_by_the_next_one_and_can_still_be_resume
     let model = Model::says([answer("Done.")]);
     place.at(Mission::resume(&orphan)).model(&model).run().exits(0).ends("answered");
     assert_eq!(Log::read(&orphan_dir).problems(), Vec::<String>::new());
+    let replayed = place.at(Mission::verb(["replay", "--strict", &orphan])).run();
+    assert!(replayed.stdout.contains("1 same"), "{replayed}");
 }
 
 #[test]

@@ -57,10 +57,13 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         Effect::Ask { ask, .. } => Some(serde_json::to_string(&ask).unwrap()),
         Effect::Dispatch { intent, .. } => Some(serde_json::to_string(&intent).unwrap()),
         Effect::AbortAsk
+        | Effect::CutAsk
+        | Effect::LeaveGate
         | Effect::CancelCall
         | Effect::OpenGate(_)
         | Effect::AwaitDecision { .. }
         | Effect::Claim { .. }
+        | Effect::Arm { .. }
         | Effect::ListAgain
         | Effect::Audit(_)
         | Effect::Finish(_) => None,
@@ -182,6 +185,8 @@ fn rejected_replies_come_back_from_their_inputs() {
         text("no object here"),
         call("add_it", json!({})),
         call("add", json!({"a": 1})),
+        // What the run's reviewer says: three steps in a row came to nothing.
+        text(r#"{"verdict": "nudge", "note": "Read the catalogue."}"#),
         call("mcp.add", json!({"a": "one", "b": 2})),
         answer("No."),
     ];

@@ -50,6 +50,14 @@ impl Place {
         self.at(Mission::verb(["approvals"])).args(words).run()
     }
 
+    /// The log holds, and replays to what it is.
+    #[track_caller]
+    fn replays(&self, run: &str) {
+        self.at(Mission::verb(["verify", run])).run().exits(0);
+        let replayed = self.at(Mission::verb(["replay", "--strict", run])).run();
+        assert!(replayed.stdout.contains("1 same"), "{replayed}");
+    }
+
     /// The calls that the server really got.
     fn calls(&self) -> usize {
         let note = std::fs::read_to_string(self.state.path().join("note")).unwrap_or_default();
@@ -104,6 +112,7 @@ fn a_parked_run_makes_the_approved_call_without_asking_the_model() {
         assert_eq!(log.problems(), Vec::<String>::new());
         assert_eq!(log.of_kind("decision")[0]["by"], "ana");
         place.resume(&run, &model).refused_beside(&["answered"]);
+        place.replays(&run);
         assert!(place.approvals(&["list", "--all"]).stdout.contains("spent"));
     }
 }
@@ -137,6 +146,7 @@ fn a_run_that_waits_goes_on_when_somebody_decides() {
         finished.exits(0).ends("answered");
         assert_eq!(finished.named("tool_result").first().map(|result| result["output"].as_str().unwrap()), output);
         assert_eq!(place.calls(), calls);
+        place.replays(finished.only("mission_started")["run_id"].as_str().unwrap());
     }
 }
 
@@ -158,6 +168,7 @@ fn a_run_that_waits_in_vain_is_parked_and_a_cancel_is_not_waited_for() {
     let resumed = place.resume(&run, &Model::says([answer("Five.")]));
     resumed.exits(0).ends("answered");
     assert_eq!(place.calls(), 1);
+    place.replays(&run);
 }
 
 #[test]
@@ -250,17 +261,24 @@ fn a_crash_between_the_yes_and_the_call_makes_it_once() {
     let spent: Value = serde_json::from_str(&place.approvals(&["show", &id_of, "--json"]).stdout).unwrap();
     assert_eq!(spent["spent_by"]["run"], run);
     assert_eq!(Log::read(&place.runs()[0]).problems(), Vec::<String>::new());
+    place.replays(&run);
 }
 
 #[test]
 fn nothing_inside_a_run_can_approve() {
-    // The only callers that decide are the verbs: rooms that a run is made of never do.
+    // Who decides are the verbs, and whoever writes to the control channel: one place writes down what came from there, and one place
+    // hands it what came.
+    let mut places = Vec::new();
     for source in crate::house::sources() {
         if matches!(source.room(), Some("cli" | "approvals")) {
             continue;
         }
-        assert!(!source.code.contains(".decide("), "{} decides", source.name);
+        for call in [".decide(", "desk.sign("] {
+            places.extend(source.code.match_indices(call).map(|_| format!("{} {call}", source.name)));
+        }
     }
+    places.sort();
+    assert_eq!(places, ["src/driver/desk.rs .decide(", "src/driver/hearing.rs desk.sign("]);
 }
 
 #[test]

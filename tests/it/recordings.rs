@@ -12,9 +12,10 @@ use mission_contract::digest::sha256_hex;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::doubt::wait_for_line;
 use crate::support::log::Log;
 use crate::support::needs;
-use crate::support::run::{Finished, Mission, write};
+use crate::support::run::{Finished, Mission, run_dirs, write};
 use crate::support::servers;
 
 /// The digests of the logs, as `sha256sum` writes them.
@@ -33,13 +34,23 @@ struct Feature {
     words: &'static [&'static str],
     /// The event after which the run gets this signal.
     signal: Option<(&'static str, Signal)>,
+    /// What is done once its process is over.
+    then: &'static [Then],
+}
+
+/// What becomes of a run whose first process is over.
+enum Then {
+    /// A person says so about the call that waits: a verb of `approvals`, its answer where it takes one, and a note.
+    Person(&'static str, Option<&'static str>, &'static str),
+    /// It is taken up.
+    Resumed,
 }
 
 const SERVER: &str = "--mcp-stdio=mcp=python3 server.py";
 const NATIVE: &str = "--protocol=native";
 
 const fn feature(name: &'static str, steps: fn() -> Value, words: &'static [&'static str]) -> Feature {
-    Feature { name, steps, words, signal: None }
+    Feature { name, steps, words, signal: None, then: &[] }
 }
 
 const FEATURES: &[Feature] = &[
@@ -101,7 +112,7 @@ const FEATURES: &[Feature] = &[
     ),
     feature(
         "call-timed-out",
-        || json!([{"calls": [{"name": "hang", "arguments": {}}]}, {"answer": "It hangs."}]),
+        || json!([{"calls": [{"name": "mcp.hang", "arguments": {}}]}, {"answer": "It hangs."}]),
         &[SERVER, "--mcp-timeout=1"],
     ),
     feature(
@@ -138,11 +149,86 @@ const FEATURES: &[Feature] = &[
         signal: Some(("tool_call", Signal::SIGINT)),
         ..feature(
             "cancelled-in-a-call",
-            || json!([{"calls": [{"name": "hang", "arguments": {}}]}, {"answer": "never asked"}]),
+            || json!([{"calls": [{"name": "mcp.hang", "arguments": {}}]}, {"answer": "never asked"}]),
             &[SERVER, NATIVE],
         )
     },
+    // Of two gated calls of a reply the second waits once the first was made.
+    gate(
+        "gate-approved",
+        &[SERVER, NATIVE, "--gate-tool=mcp.add"],
+        &[
+            Then::Person("approve", None, "fine"),
+            Then::Resumed,
+            Then::Resumed,
+            Then::Person("approve", None, "that one too"),
+            Then::Resumed,
+        ],
+    ),
+    gate(
+        "gate-refused",
+        &[SERVER, "--gate=all-writes"],
+        &[
+            Then::Person("refuse", None, "too risky"),
+            Then::Resumed,
+            Then::Person("approve", None, "well, that one"),
+            Then::Resumed,
+        ],
+    ),
+    Feature {
+        signal: Some(("tool_call", Signal::SIGKILL)),
+        then: &[Then::Resumed, Then::Person("answer", Some("done"), "seen in the ledger"), Then::Resumed],
+        ..feature(
+            "call-in-doubt",
+            || {
+                let calls = json!([{"name": "mcp.hang", "arguments": {}}, {"name": "add", "arguments": {"a": 2, "b": 3}}]);
+                json!([{"calls": calls}, {"answer": "Done, and 5."}])
+            },
+            &[SERVER, NATIVE],
+        )
+    },
+    Feature {
+        signal: Some(("tool_call", Signal::SIGKILL)),
+        then: &[Then::Resumed, Then::Person("answer", Some("abandon"), "leave it"), Then::Resumed],
+        ..feature(
+            "call-given-up",
+            || {
+                let hang = json!({"calls": [{"name": "mcp.hang", "arguments": {}}]});
+                json!([hang, hang, {"answer": "I leave it."}])
+            },
+            &[SERVER],
+        )
+    },
+    Feature {
+        signal: Some(("tool_call", Signal::SIGKILL)),
+        then: &[Then::Resumed],
+        ..feature(
+            "call-made-again",
+            || json!([{"calls": [{"name": "mcp.read_hang", "arguments": {}}]}, {"answer": "It says nothing."}]),
+            &[SERVER, "--trust-annotations=mcp", "--mcp-timeout=2"],
+        )
+    },
+    Feature {
+        signal: Some(("tool_call", Signal::SIGTERM)),
+        then: &[Then::Resumed],
+        ..feature(
+            "resumed",
+            || json!([{"calls": [{"name": "mcp.hang", "arguments": {}}]}, {"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]}, {"answer": "5"}]),
+            &[SERVER],
+        )
+    },
 ];
+
+/// A call that waits for a person, and what is said about it.
+const fn gate(name: &'static str, words: &'static [&'static str], then: &'static [Then]) -> Feature {
+    let steps = || {
+        json!([
+            {"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}, {"name": "add", "arguments": {"a": 5, "b": 3}}]},
+            {"answer": "That is all."},
+        ])
+    };
+    Feature { then, ..feature(name, steps, words) }
+}
 
 /// A server that offers another tool once it is asked again.
 fn growing() -> Value {
@@ -181,15 +267,29 @@ fn made(feature: &Feature) -> Finished {
         "version: 1\nrules:\n- {id: no-threes, tools: mcp.*, effect: deny, reason: Not here., when: [{pointer: /b, equals: 3}]}\n- {id: large, tools: mcp.add, effect: gate, when: [{pointer: /a, at_least: 1000}]}\n",
     );
     write(folder.path(), "script.json", &json!({"model": "scripted", "steps": (feature.steps)()}).to_string());
-    let mission = Mission::objective("Add two and three.")
-        .args(["--provider=scripted", "--script=script.json"])
-        .env("MISSION_AUDIT", "none");
-    let live = mission.args(feature.words.iter().copied()).directory(folder.path()).spawn();
+    let state = tempfile::tempdir().unwrap();
+    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path()).env("MISSION_AUDIT", "none");
+    let scripted = |mission: Mission| at(mission).args(["--provider=scripted", "--script=script.json"]);
+    let live = scripted(Mission::objective("Add two and three.").args(feature.words.iter().copied())).spawn();
     if let Some((event, signal)) = feature.signal {
         live.wait_for_event(event);
+        if event == "tool_call" {
+            wait_for_line(&run_dirs(folder.path())[0], "intent");
+        }
         live.signal(signal);
     }
-    let finished = live.finish();
+    let mut finished = live.finish();
+    let run = finished.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    for then in feature.then {
+        match then {
+            Then::Resumed => finished = scripted(Mission::resume(&run).args(["--mcp-timeout=2"])).run(),
+            Then::Person(verb, answer, note) => {
+                let approval = finished.only("gate_requested")["approval_id"].as_str().unwrap().to_owned();
+                let words = [Some(*verb), Some(&approval), *answer, Some("--by"), Some("ana"), Some("--note"), Some(note)];
+                at(Mission::verb(["approvals"])).args(words.into_iter().flatten()).run().exits(0);
+            }
+        }
+    }
     let log = finished.log();
     assert_eq!(log.problems(), Vec::<String>::new(), "{finished}");
     let kept = fixtures("logs").join(feature.name);

@@ -102,6 +102,7 @@ fn rejected_replies_and_unknown_tools_replay() {
         text("no object here"),
         call("add_it", json!({})),
         call("add", json!({"a": 1})),
+        text(r#"{"verdict": "progressing", "note": "It learns."}"#),
         call("mcp.add", json!({"a": "one", "b": 2})),
         answer("No."),
     ];

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use mission_contract::digest::ZERO;
+use mission_contract::line::{Envelope, LineWriter, parse_line};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -23,18 +25,13 @@ fn kill(live: Live) -> Finished {
     live.finish()
 }
 
-/// The texts of the messages of a request.
-fn messages(request: &Value) -> Vec<String> {
-    request["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
-        .collect()
+/// The conversation in a request: texts, calls, what the model's server wants back as it came.
+fn messages(request: &Value) -> Vec<Value> {
+    request["messages"].as_array().unwrap().clone()
 }
 
 /// A run that was killed while its model was asked for the third time: a call and a rejected reply are behind it.
-fn killed(folder: &Path, server: &str, protocol: &str) -> (Log, Vec<String>) {
+fn killed(folder: &Path, server: &str, protocol: &str) -> (Log, Vec<Value>) {
     let model = Model::says([call("mcp.add", json!({"a": 2, "b": 3})), call("mcp.add", json!({"a": "two"})), Turn::Stall]);
     let mission = Mission::objective("add two and three").model(&model).mcp_stdio("mcp", server).protocol(protocol);
     let live = mission.directory(folder).spawn();
@@ -62,7 +59,12 @@ fn a_killed_run_goes_on_where_it_was() {
         assert_eq!(messages(&model.requests()[0]), third, "the conversation is what it was, byte for byte");
         let log = resumed.log();
         assert_eq!(log.problems(), Vec::<String>::new());
-        assert_eq!(log.of_kind("writer")[0]["epoch"], 2);
+        let writer = &log.of_kind("writer")[0];
+        assert_eq!(
+            (&writer["epoch"], &writer["changed"]),
+            (&json!(2), &json!({"base_url": model.base_url()})),
+            "another address"
+        );
         assert_eq!(log.of_kind("open").len(), 1);
         assert!(!run_dirs(folder.path())[0].parent().unwrap().join("open").join(&run).exists(), "it is over");
     }
@@ -120,6 +122,137 @@ fn a_run_that_is_held_is_refused_with_its_holder() {
     }
     assert!(refused.events().is_empty());
     kill(live);
+}
+
+/// Two operators reach for the same run: one has it, and the other is told who.
+#[test]
+fn of_two_operators_who_resume_at_once_one_does() {
+    let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    let server = needs!(servers::misbehaving(&[]));
+    for _ in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        // Once there is a pipe of this name, the server takes as long to start as somebody likes.
+        let slow = folder.path().join("slow");
+        let script = format!("test -p {0} && cat {0} >/dev/null; exec {server}", slow.display());
+        let command = format!("sh -c {}", shlex::try_quote(&script).unwrap());
+        let model = Model::says([Turn::Stall]);
+        let mission = Mission::objective("wait").model(&model).mcp_stdio("mcp", &command);
+        let live = mission.directory(folder.path()).spawn();
+        live.wait_for_event("step_started");
+        kill(live);
+        nix::unistd::mkfifo(&slow, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let run = only_run(folder.path());
+        let model = Model::says([answer("Done.")]);
+        let both = [(); 2].map(|()| Mission::resume(&run).model(&model).directory(folder.path()).spawn());
+        let ids: Vec<u32> = both.iter().map(Live::id).collect();
+        std::thread::scope(|scope| {
+            let (ended, ends) = std::sync::mpsc::channel();
+            for (live, other) in both.into_iter().zip([ids[1], ids[0]]) {
+                let ended = ended.clone();
+                scope.spawn(move || ended.send((live.finish(), other)).unwrap());
+            }
+            let (refused, holder) = ends.recv().unwrap();
+            refused.exits(3);
+            for word in [&run, &format!("process {holder}"), &host] {
+                assert!(refused.stderr.contains(word.as_str()), "{word}: {refused}");
+            }
+            assert_eq!(refused.stream, "");
+            std::fs::write(&slow, "go on").unwrap();
+            ends.recv().unwrap().0.exits(0).ends("answered");
+        });
+        let log = Log::read(&run_dirs(folder.path())[0]);
+        assert_eq!((log.problems(), log.of_kind("writer").len()), (Vec::new(), 1));
+    }
+}
+
+/// The text of a result that the model was shown only in part is there for it after a crash, by the handle that it knows; a typed payload is too.
+#[test]
+fn what_a_handle_stands_for_outlives_a_crash() {
+    let (server, counting) = (needs!(servers::misbehaving(&[])), needs!(servers::counting()));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ledger"), "lamp\nchair\n").unwrap();
+    let model = Model::says([call("mcp.big", json!({"kib": 200})), call("store.count", json!({})), Turn::Stall]);
+    let mission = Mission::objective("read").model(&model).mcp_stdio("mcp", &server).mcp_stdio("store", &counting);
+    let live = mission.directory(folder.path()).spawn();
+    live.wait_for("the third step", |record| record["event"] == "step_started" && record["index"] == 2);
+    kill(live);
+    let read = |arguments| call("mission_result", arguments);
+    let lines = read(json!({"handle": "r1", "lines": "3000-3001"}));
+    let model = Model::says([lines, read(json!({"handle": "r2", "path": "ledger.items[1]"})), answer("Read.")]);
+    let resumed = Mission::resume(&only_run(folder.path())).model(&model).directory(folder.path()).run();
+    resumed.exits(0).ends("answered");
+    let outputs: Vec<Value> = resumed.named("tool_result").iter().map(|result| result["output"].clone()).collect();
+    assert!(outputs[0].as_str().unwrap().contains("line 000002999 of the numbered lines"), "{resumed}");
+    assert!(outputs[1].as_str().unwrap().contains("chair"), "{resumed}");
+    assert_eq!(resumed.only("mission_finished")["usage"]["calls"], 5, "what was spent before counts");
+}
+
+/// The lines of a log with other moments, the chain mended behind them.
+fn at_other_moments(log: &Log, moment: impl Fn(&str) -> String) -> Vec<u8> {
+    let mut writer = LineWriter::new(ZERO.to_owned());
+    let mut bytes = Vec::new();
+    for line in log.bytes.split_inclusive(|byte| *byte == b'\n') {
+        let line = parse_line(line).unwrap();
+        let at = moment(&line.at);
+        writer
+            .line(Envelope { seq: line.seq, group: line.group, at: &at, ms: line.ms, branch: None }, &line.entry, &mut bytes)
+            .unwrap();
+    }
+    bytes
+}
+
+/// A moment informs and decides nothing: the clock was ahead while the run began, and was set right before it went on.
+#[test]
+fn a_clock_that_jumps_back_changes_nothing() {
+    let server = needs!(servers::misbehaving(&[]));
+    for protocol in ["json", "native"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, third) = killed(folder.path(), &server, protocol);
+        let (run, run_dir) = (only_run(folder.path()), run_dirs(folder.path()).remove(0));
+        let ahead = at_other_moments(&before, |at| format!("2199{}", &at[4..]));
+        std::fs::write(run_dir.join("log.ndjson"), ahead).unwrap();
+        let _ = std::fs::remove_file(run_dir.join("meta.json")); // its witness is of the other bytes
+        let model = Model::says([answer("Five.")]);
+        let resumed = Mission::resume(&run).model(&model).directory(folder.path()).run();
+        resumed.exits(0).ends("answered");
+        assert_eq!(messages(&model.requests()[0]), third);
+        assert!(resumed.only("mission_finished")["elapsed_s"].as_f64().unwrap() < 60.0, "{resumed}");
+        let log = resumed.log();
+        assert_eq!(log.problems(), Vec::<String>::new(), "work time never falls");
+        let moments: Vec<String> = log.lines().iter().map(|line| line["at"].as_str().unwrap().to_owned()).collect();
+        assert!(moments[0].starts_with("2199") && !moments.last().unwrap().starts_with("2199") && !moments.is_sorted());
+        let verb = |words: &[&str]| Mission::verb(words.iter().copied()).directory(folder.path()).run();
+        verb(&["verify", &run]).exits(0);
+        verb(&["replay", "--strict", &run]).exits(0);
+        verb(&["runs", "show", &run]).exits(0);
+        assert!(verb(&["runs", "list"]).stdout.contains(&run));
+    }
+}
+
+#[test]
+fn a_skill_that_was_changed_is_refused_with_both_digests() {
+    let server = needs!(servers::misbehaving(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = |body: &str| format!("---\nname: lamps\ndescription: d\nallowed_tools: [mcp.add]\n---\n{body}\n");
+    let skill = crate::support::run::write(folder.path(), "SKILL.md", &manifest("Count lamps."));
+    let model = Model::says([Turn::Stall]);
+    let mission = Mission::objective("count").model(&model).mcp_stdio("mcp", &server).skill(&skill).directory(folder.path());
+    let live = mission.spawn();
+    let began = live.wait_for_event("mission_started")["skill"]["digest"].as_str().unwrap().to_owned();
+    live.wait_for_event("step_started");
+    kill(live);
+    let run = only_run(folder.path());
+    let model = Model::says([answer("Twelve.")]);
+    std::fs::write(&skill, manifest("Count chairs.")).unwrap();
+    let resume = || Mission::resume(&run).model(&model).directory(folder.path());
+    let refused = resume().skill(&skill).run();
+    refused.refused_beside(&["--skill", &began]);
+    let digests = |text: &str| text.split(|each: char| !each.is_ascii_hexdigit()).filter(|word| word.len() == 64).count();
+    assert_eq!(digests(&refused.stderr), 2, "{refused}");
+    // Unsaid, the run goes on with the texts that it began with.
+    resume().run().exits(0).ends("answered");
+    let asked = model.requests()[0].to_string();
+    assert!(asked.contains("Count lamps.") && !asked.contains("Count chairs."), "{asked}");
 }
 
 #[test]

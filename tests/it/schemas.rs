@@ -22,7 +22,7 @@ enum Verdict {
 
 /// A run against these tools: what became of each call, in their order.
 fn judged(tools: &Value, calls: &[(&str, Value)]) -> (Vec<Verdict>, Played<Serving>) {
-    let played = serve(Serving::tools(tools), calls, &[]);
+    let played = serve(Serving::tools(tools), calls, &["--supervisor", "off"]);
     played.finished.exits(0).ends("answered");
     let mut verdicts = BTreeMap::new();
     for event in played.finished.events() {

@@ -8,7 +8,7 @@ use mission_contract::vocabulary::{FLAGS, NOTICE_CODES, Status, VARIABLES, Varia
 use crate::house::{Source, has_word, sources};
 
 /// Codes that are published and that this build has no cause to emit: what emits them lands later.
-const EMITTED_LATER: &[&str] = &["list_changed", "provider_hop", "turn_restarted", "usage_missing"];
+const EMITTED_LATER: &[&str] = &["list_changed", "provider_hop", "turn_restarted"];
 
 /// What stands right before the code of a notice, blanks apart.
 const BEFORE_A_CODE: &[&str] =

@@ -1,56 +1,53 @@
 #!/usr/bin/env python3
-"""A tool server whose effects are counted: one line of the ledger for each, on the disk before it is answered.
+"""A tool server that counts: `add` has an effect, one line in the file `ledger`, each time it is called; `count` only reads it.
 
-    counting.py LEDGER
-
-`bump` {"what"} adds a line and says the number of lines; `look` {} only says it, and is announced as reading.
+It works in the folder that it is started in, and holds a lock on the file `alive` for as long as it lives.
 """
 
+import fcntl
 import json
 import os
 import sys
 
-LEDGER = sys.argv[1]
+TOOLS = [
+    {"name": "add", "description": "Adds an item to the ledger.", "annotations": {"readOnlyHint": False},
+     "inputSchema": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}},
+    {"name": "count", "description": "Counts the items of the ledger.", "annotations": {"readOnlyHint": True},
+     "inputSchema": {"type": "object", "properties": {}}},
+]
 
 
-def lines():
-    with open(LEDGER, "a+", encoding="utf-8") as ledger:
-        ledger.seek(0)
-        return len(ledger.read().splitlines())
+def call(name, arguments):
+    ledger = os.open("ledger", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        if name == "add":
+            os.write(ledger, (arguments["item"] + "\n").encode())
+            return {"text": "added " + arguments["item"], "typed": None}
+        items = os.read(ledger, 1 << 20).decode().split()
+        return {"text": str(len(items)), "typed": {"ledger": {"items": items}}}
+    finally:
+        os.close(ledger)
 
 
-def bump(what):
-    with open(LEDGER, "a", encoding="utf-8") as ledger:
-        ledger.write(what + "\n")
-        ledger.flush()
-        os.fsync(ledger.fileno())
-
-
-def schema(properties):
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def answer(method, parameters):
+def answer(message):
+    method, parameters = message["method"], message.get("params") or {}
     if method == "initialize":
-        return {"protocolVersion": parameters["protocolVersion"], "capabilities": {"tools": {}},
-                "serverInfo": {"name": "counting", "version": "1"}}
+        info = {"name": "counting", "version": "1"}
+        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "tools/list":
-        return {"tools": [
-            {"name": "bump", "description": "Writes it into the ledger.", "inputSchema": schema({"what": {"type": "string"}})},
-            {"name": "look", "description": "Says how much is in the ledger.", "inputSchema": schema({}),
-             "annotations": {"readOnlyHint": True}},
-        ]}
+        return {"tools": TOOLS}
     if method == "tools/call":
-        if parameters["name"] == "bump":
-            bump(parameters["arguments"]["what"])
-        return {"content": [{"type": "text", "text": str(lines())}]}
+        said = call(parameters["name"], parameters.get("arguments") or {})
+        result = {"content": [{"type": "text", "text": said["text"]}], "isError": False}
+        return {**result, "structuredContent": said["typed"]} if said["typed"] else result
     return None
 
 
-for raw in sys.stdin:
-    message = json.loads(raw)
-    if "id" not in message:
-        continue
-    result = answer(message["method"], message.get("params") or {})
-    said = {"error": {"code": -32601, "message": "unknown method"}} if result is None else {"result": result}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}), flush=True)
+alive = open("alive", "w")
+fcntl.flock(alive, fcntl.LOCK_SH)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = answer(message)
+        reply = {"result": result} if result is not None else {"error": {"code": -32601, "message": "no such method"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)

@@ -16,6 +16,7 @@ pub mod remote;
 pub mod run;
 pub mod servers;
 pub mod skips;
+pub mod tracer;
 pub mod wild;
 
 pub use model_server::PATIENCE;

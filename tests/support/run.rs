@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{PipeReader, Read, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use mission_contract::conforms::conforms_line;
@@ -50,6 +50,19 @@ pub struct Mission {
     pipe_bytes: Option<i32>,
     inherits: Vec<fn()>,
     shell: Option<String>,
+    control: Control,
+}
+
+/// Where the process takes words from.
+#[derive(Debug, Default)]
+enum Control {
+    /// From nowhere.
+    #[default]
+    None,
+    /// From a pipe on descriptor 4 that we write to.
+    Pipe,
+    /// From this, on its descriptor 4; nobody writes to it any more.
+    Given(OwnedFd),
 }
 
 impl Mission {
@@ -138,6 +151,20 @@ impl Mission {
         self
     }
 
+    /// Takes words from us: a pipe on its descriptor 4, and `--control fd:4`.
+    pub fn control(mut self) -> Self {
+        self.control = Control::Pipe;
+        self.args(["--control", "fd:4"])
+    }
+
+    /// Finds this on its descriptor 4.
+    pub fn descriptor_4(mut self, given: impl Into<OwnedFd>) -> Self {
+        // Away from the numbers that it is to have there.
+        let above = nix::fcntl::fcntl(given.into(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(16)).unwrap();
+        self.control = Control::Given(owned(above));
+        self
+    }
+
     /// Started by a shell with this script; the program and its words are `$0` and `$@`.
     pub fn by_shell(mut self, script: &str) -> Self {
         self.shell = Some(script.to_owned());
@@ -187,7 +214,8 @@ impl Mission {
     }
 
     /// Starts it.
-    pub fn spawn(self) -> Live {
+    pub fn spawn(mut self) -> Live {
+        reserve();
         let (directory, fresh) = self.place();
         let mut words = self.command_line();
         if let Some(script) = &self.shell {
@@ -196,10 +224,21 @@ impl Mission {
         let mut command = self.command(&directory, &words[0], &words[1..]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (reading, given) = self.pipe();
-        hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd));
+        let given = given.map(high);
+        hand_over(&mut command, given.as_ref().map(AsRawFd::as_raw_fd), 3);
+        let (control, words) = match std::mem::take(&mut self.control) {
+            Control::None => (None, None),
+            Control::Given(given) => (None, Some(given)),
+            Control::Pipe => {
+                let (reading, writing) = std::io::pipe().unwrap();
+                (Some(writing), Some(reading.into()))
+            }
+        };
+        let words = words.map(high);
+        hand_over(&mut command, words.as_ref().map(AsRawFd::as_raw_fd), 4);
         leave_behind(&mut command, self.inherits.clone());
         let mut child = command.spawn().unwrap();
-        drop((command, given));
+        drop((command, given, words));
         let pid = Pid::from_raw(child.id().cast_signed());
         let (ended, end) = channel();
         std::thread::spawn(move || {
@@ -214,6 +253,7 @@ impl Mission {
             pid,
             end,
             ended: false,
+            control,
             directory,
             fresh,
         }
@@ -240,27 +280,45 @@ impl Mission {
     }
 }
 
-/// Keeps descriptors 3 and 4 of this process taken, so that no pipe of ours, and none of the standard library's, ever has that number.
-fn reserve() {
-    static TAKEN: OnceLock<Vec<File>> = OnceLock::new();
-    TAKEN.get_or_init(|| {
-        let mut taken = vec![File::open("/dev/null").unwrap()];
-        while taken.last().unwrap().as_raw_fd() < 8 {
-            taken.push(File::open("/dev/null").unwrap());
-        }
-        taken
-    });
+#[allow(unsafe_code)]
+fn owned(number: RawFd) -> OwnedFd {
+    // SAFETY: it was made a moment ago, and nobody else knows of it.
+    unsafe { std::os::fd::FromRawFd::from_raw_fd(number) }
 }
 
-/// Puts a descriptor of ours on number 3 of the process that is to be started.
+/// Keeps the low numbers of this process taken, so that no pipe of ours, and none of the standard library's, ever has one that a process
+/// is given. What somebody else had when it was asked for is taken the next time.
+fn reserve() {
+    static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let file = File::open("/dev/null").unwrap();
+        if file.as_raw_fd() > RESERVED {
+            return;
+        }
+        taken.push(file);
+    }
+}
+
+/// The numbers up to this one are kept free for processes that are started.
+const RESERVED: RawFd = 8;
+
+/// The same descriptor under a number that no process is given.
+fn high(descriptor: OwnedFd) -> OwnedFd {
+    if descriptor.as_raw_fd() > RESERVED {
+        return descriptor;
+    }
+    owned(nix::fcntl::fcntl(&descriptor, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(RESERVED + 1)).unwrap())
+}
+
+/// Puts a descriptor of ours on a number of the process that is to be started.
 #[allow(unsafe_code)]
-fn hand_over(command: &mut Command, given: Option<RawFd>) {
-    reserve();
+fn hand_over(command: &mut Command, given: Option<RawFd>, number: RawFd) {
     let Some(given) = given else { return };
-    assert_ne!(given, 3, "number 3 is reserved");
+    assert!(given > 4, "the numbers are reserved");
     // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe; both numbers are plain integers.
     unsafe {
-        command.pre_exec(move || if libc::dup2(given, 3) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
+        command.pre_exec(move || if libc::dup2(given, number) == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) });
     }
 }
 
@@ -290,6 +348,7 @@ pub struct Live {
     end: Receiver<()>,
     ended: bool,
     feed: Option<Feed>,
+    control: Option<PipeWriter>,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
     directory: PathBuf,
@@ -305,6 +364,21 @@ impl Live {
     /// Waits for the first record with this name.
     pub fn wait_for_event(&self, name: &str) -> Value {
         self.wait_for(name, |record| record["event"] == name)
+    }
+
+    /// Says a line to it.
+    pub fn say(&mut self, line: &Value) {
+        self.say_raw(&format!("{line}\n"));
+    }
+
+    /// Says exactly this to it.
+    pub fn say_raw(&mut self, text: &str) {
+        self.control.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Says nothing any more.
+    pub fn hang_up(&mut self) {
+        drop(self.control.take());
     }
 
     /// Its process id.
@@ -455,6 +529,17 @@ impl Finished {
         for word in naming {
             assert!(self.stderr.contains(word), "stderr does not name {word:?}\n{self}");
         }
+        self
+    }
+
+    /// Checks that its only run replays, and is the same.
+    #[track_caller]
+    pub fn replays(&self) -> &Self {
+        let id = self.run_dir().file_name().unwrap().to_owned();
+        let replayed = Mission::verb(["replay", "--strict", "--json"]).arg(id).directory(&self.directory).run();
+        assert_eq!(replayed.code(), 0, "it does not replay\n{replayed}\n{self}");
+        let report: Value = serde_json::from_str(&replayed.stdout).unwrap();
+        assert_eq!(report["recordings"][0]["verdict"], "same", "{report:#}\n{self}");
         self
     }
 

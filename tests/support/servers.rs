@@ -95,3 +95,16 @@ pub fn misbehaving(options: &[&str]) -> Result<String, String> {
     words.extend(options.iter().map(PathBuf::from));
     Ok(line(words))
 }
+
+/// The interpreter itself, where `python3` on the path is a script that looks for it each time.
+pub fn python_itself() -> Result<PathBuf, String> {
+    let output = std::process::Command::new(python()?).args(["-c", "import sys; print(sys.executable)"]).output();
+    let output = output.map_err(|error| error.to_string())?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// Our own server that counts (`tests/support/counting.py`), in whatever folder its run has.
+pub fn counting() -> Result<String, String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/counting.py");
+    Ok(line([python_itself()?, "-I".into(), "-S".into(), script]))
+}

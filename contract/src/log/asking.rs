@@ -92,6 +92,8 @@ pub enum Purpose {
     /// The next step of the mission.
     #[default]
     Step,
+    /// A review of how the run gets on.
+    Review,
 }
 
 /// Who speaks in a message.

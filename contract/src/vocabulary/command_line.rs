@@ -168,18 +168,30 @@ pub const FLAGS: &[Flag] = &[
     taking("--skill", "DIR|FILE", "(none)", Landed, "The manifest that closes the set of tools.").env("MISSION_SKILL"),
     // the limits
     taking("--mission-steps", "INTEGER", "0", Landed, "Ceiling on model turns; 0 is none."),
-    taking("--mission-seconds", "SECONDS", "(none)", Later, "Ceiling on time.").env("MISSION_SECONDS"),
-    taking("--max-cost", "AMOUNT", "(none)", Later, "Ceiling on money.").ours(),
+    taking("--mission-seconds", "SECONDS", "(none)", Landed, "Ceiling on time.").env("MISSION_SECONDS"),
+    taking("--max-tokens-total", "INTEGER", "0", Landed, "Ceiling on tokens, of requests and replies; 0 is none.").ours(),
+    taking("--max-bytes", "INTEGER", "0", Landed, "Ceiling on bytes of tool results; 0 is none.").ours(),
+    taking("--max-cost", "AMOUNT", "(none)", Landed, "Ceiling on money, in the currency of the model's price.").ours(),
+    taking("--supervisor", "WORD", "on", Landed, "What is done about a run that makes no progress.")
+        .words(&["off", "warn", "on"], &[])
+        .ours(),
     taking("--grace", "SECONDS", "10", Landed, "How long what is in flight may resist when the run ends.").ours(),
     // the streams
     taking("--events", "-|fd:N|PATH", "(none)", Landed, "Where the records go.").env("MISSION_EVENTS"),
-    taking("--control", "-|fd:N|PATH", "(none)", Later, "Where words from outside come from.").env("MISSION_CONTROL"),
-    switch("--control-acks", Later, "Every line of the control channel is answered.").ours(),
-    taking("--tick", "SECONDS", "(none)", Later, "A sign of life at least that often.").ours(),
-    switch("--redact-evidence", Later, "Redact also what is verbatim otherwise.").ours(),
+    taking("--control", "-|fd:N|PATH", "(none)", Landed, "Where words from outside come from.").env("MISSION_CONTROL"),
+    switch("--control-acks", Landed, "Every line of the control channel is answered.").ours(),
+    taking("--tick", "SECONDS", "(none)", Landed, "A sign of life at least that often.").ours(),
+    taking("--on-reader-gone", "WORD", "continue", Landed, "Whether a run goes on when nobody reads its stream any more.")
+        .words(&["continue", "stop"], &[])
+        .ours(),
+    taking("--redact-file", "FILE", "(none)", Landed, "Values that are hidden wherever they turn up, one a line.")
+        .env("MISSION_REDACT_FILE")
+        .repeatable()
+        .ours(),
+    switch("--redact-evidence", Landed, "Redact also what is verbatim otherwise.").ours(),
     taking("--log", "FILE", "(none)", Later, "Diagnostics in detail.").ours(),
-    taking("--exit-codes", "WORD", "(one for every outcome)", Later, "The exit status tells the outcome.")
-        .words(&[], &["outcome"])
+    taking("--exit-codes", "WORD", "(one for every outcome)", Landed, "The exit status tells the outcome.")
+        .words(&["outcome"], &[])
         .ours(),
     // governance
     taking("--gate-tool", "NAME", "(none)", Landed, "This tool needs a person's approval.").repeatable(),
@@ -187,8 +199,14 @@ pub const FLAGS: &[Flag] = &[
         .words(&["destructive", "open-world", "all-writes"], &[])
         .repeatable()
         .ours(),
-    taking("--gate-wait", "SECONDS", "300", Landed, "How long a run waits at a gate; one that nobody stated waits for nobody.")
-        .env("MISSION_GATE_WAIT"),
+    taking(
+        "--gate-wait",
+        "SECONDS",
+        "300",
+        Landed,
+        "How long a run waits at a gate; where nobody states it, only one with --control waits.",
+    )
+    .env("MISSION_GATE_WAIT"),
     taking("--gate-time", "WORD", "(counted)", Landed, "Whether waiting at a gate counts as time.").words(&["free"], &[]).ours(),
     taking("--gate-expires", "SECONDS", "(never)", Landed, "How long an approval can be decided and spent.").ours(),
     taking("--approval", "ID", "(none)", Landed, "An approved call that this run may make.").env("MISSION_APPROVAL"),
@@ -258,18 +276,19 @@ pub const VARIABLES: &[Variable] = &[
     variable("LOCAL_API_KEY", Landed, "(unset)", "Key of the local model server, when it wants one."),
     variable("OPENAI_API_KEY", Landed, "(unset)", "Key of the `openai` provider."),
     variable("MISSION_REPLAY", Landed, "(unset)", "`--replay`."),
+    variable("MISSION_REDACT_FILE", Landed, "(unset)", "One `--redact-file`, for every verb.").ours(),
     variable("NO_COLOR", Landed, "(unset)", "No colours on a terminal.").ours(),
     variable("XDG_CONFIG_HOME", Landed, "~/.config", "Where `mission/config.yaml` is looked for.").ours(),
     variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
     variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
-    variable("MISSION_SECONDS", Later, "(unset)", "`--mission-seconds`; 0 is none.").accepts(&["0"]),
+    variable("MISSION_SECONDS", Landed, "(unset)", "`--mission-seconds`; what is not above 0 is none."),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
     variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
-    variable("MISSION_CONTROL", Later, "(unset)", "`--control`."),
+    variable("MISSION_CONTROL", Landed, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Landed, "300", "`--gate-wait`."),
     variable("MISSION_PROFILE", Landed, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")

@@ -274,12 +274,22 @@ pub const EVENTS: &[Shape] = &[
     ours(
         "control_ack",
         "What became of a line of the control channel; only behind --control-acks.",
-        &[added("id", Kind::Text), own("word", Kind::Text), own("disposition", Kind::Text), BRANCH],
+        &[
+            added("id", Kind::Text),
+            own("word", Kind::Text),
+            own("disposition", Kind::Word { words: &["applied", "queued", "late", "refused", "dropped"] }),
+            BRANCH,
+        ],
     ),
     ours(
         "tick",
         "A sign of life; only behind --tick; neither journaled nor replayed.",
-        &[own("state", Kind::Text), own("waiting_on", Kind::Text), own("since_s", Kind::Number), BRANCH],
+        &[
+            own("state", Kind::Word { words: &["asking", "calling", "listing", "gated", "winding_up", "between"] }),
+            own("waiting_on", Kind::Text),
+            own("since_s", Kind::Number),
+            BRANCH,
+        ],
     ),
 ];
 
@@ -306,7 +316,11 @@ pub const CONTROL_WORDS: &[Shape] = &[
             ID,
         ],
     ),
-    ours("steer", "A user turn that does not wait for the step to end.", &[own("text", Kind::Words), ID]),
+    ours(
+        "steer",
+        "A user turn that does not wait for the step to end: the model is interrupted, a tool never; calls that were not made yet are skipped.",
+        &[own("text", Kind::Words), ID],
+    ),
 ];
 
 const DRIFT_FIELDS: &[Field] = &[

@@ -21,9 +21,9 @@ pub use governance::{
 };
 pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
-    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES, GROUNDING_VERDICTS, LOG_ENVELOPE,
-    LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_VERDICTS, VOLATILE_KEYS, drop_volatile,
-    exit,
+    APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, CONTROL_DISPOSITIONS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES,
+    GROUNDING_VERDICTS, LOG_ENVELOPE, LOG_KINDS, MODEL_STATES, NOTICE_CODES, OUTCOMES, REASONS, REPLAY_VERDICTS, REVIEW_SIGNALS,
+    REVIEW_VERDICTS, TICK_STATES, VOLATILE_KEYS, drop_volatile, exit,
 };
 
 /// Who promised a name first.
@@ -173,12 +173,18 @@ pub struct Vocabulary {
     pub model_states: &'static [Term],
     /// What a row of a grounding report says.
     pub grounding_verdicts: &'static [Term],
+    /// What calls for a supervisor's review.
+    pub review_signals: &'static [Term],
     /// What a supervisor's review says.
     pub review_verdicts: &'static [Term],
     /// What a notice is about.
     pub notice_codes: &'static [Term],
     /// The words of the control channel.
     pub control_words: &'static [Shape],
+    /// What became of a line of it.
+    pub control_dispositions: &'static [Term],
+    /// What a run is doing in silence.
+    pub tick_states: &'static [Term],
     /// Exit statuses.
     pub exit_codes: &'static [ExitCode],
     /// What a driver may rely on about a run's end, by the names that the harness before gave it.
@@ -241,9 +247,12 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     budgets: BUDGETS,
     model_states: MODEL_STATES,
     grounding_verdicts: GROUNDING_VERDICTS,
+    review_signals: REVIEW_SIGNALS,
     review_verdicts: REVIEW_VERDICTS,
     notice_codes: NOTICE_CODES,
     control_words: CONTROL_WORDS,
+    control_dispositions: CONTROL_DISPOSITIONS,
+    tick_states: TICK_STATES,
     exit_codes: EXIT_CODES,
     exit_clauses: EXIT_CLAUSES,
     verbs: VERBS,

@@ -55,12 +55,40 @@ pub const GROUNDING_VERDICTS: &[Term] = &[
     term("skipped", "No critic could be asked."),
 ];
 
+/// What calls for a supervisor's review.
+pub const REVIEW_SIGNALS: &[Term] = &[
+    term("repeated_call", "The same call came back with the same result three times within six calls."),
+    term("rejected_replies", "Three steps in a row had a reply that was rejected, and no call."),
+    term("oscillation", "Two calls took turns over four calls."),
+    term("no_new_evidence", "Four steps in a row brought no new call and no new result."),
+    term("failed_gate", "A step of a plan failed what it was to reach; only in staged runs."),
+];
+
 /// What a supervisor's review says.
 pub const REVIEW_VERDICTS: &[Term] = &[
     term("progressing", "The run goes on as it was."),
     term("nudge", "The model is told something."),
     term("stuck", "The model is asked for the best answer now."),
     term("replan", "The plan is drawn anew."),
+];
+
+/// What became of a line of the control channel.
+pub const CONTROL_DISPOSITIONS: &[Term] = &[
+    term("applied", "It takes effect now."),
+    term("queued", "It is put in front of the model the next time it is asked."),
+    term("late", "There is nothing left that it could do."),
+    term("refused", "It cannot be used, or the decision does not count; standard error says why."),
+    term("dropped", "More was said than the run takes."),
+];
+
+/// What a run is doing in silence.
+pub const TICK_STATES: &[Term] = &[
+    term("asking", "The model was asked."),
+    term("calling", "A tool was called."),
+    term("listing", "The tool servers list their tools again."),
+    term("gated", "A call waits for a person."),
+    term("winding_up", "The run is being ended, and something resists."),
+    term("between", "Between two steps."),
 ];
 
 /// What a notice is about. A consumer treats an unknown code like a known one: it shows `detail`.
@@ -99,15 +127,17 @@ pub const NOTICE_CODES: &[Term] = &[
     term("provider_hop", "The provider has no key; the next one is asked."),
     term("turn_restarted", "A reply broke after some of it was shown; its fragments start over at part 0."),
     term("journal_failed", "The log cannot be written; nothing more is dispatched."),
-    term("reader_gone", "A reader of the stream went away; the run goes on."),
+    term("reader_gone", "A reader of the stream went away; the detail says whether the run goes on."),
     term("torn_tail", "The log ended in a damaged line, which was moved aside."),
     term("approval_unsigned", "An approval holds a decision that nobody signed: it counts as pending."),
     term("approval_unrecorded", "A call waits for a person, and that could not be written down."),
     term("approval_not_needed", "An approval was given for a tool that needs none in this run; it is not spent."),
+    term("calls_skipped", "Calls of a step were skipped, because somebody said so."),
     term("run_closed", "The run was closed without the engine having ended it; the detail says why."),
     term("elicitation_declined", "A tool server asked a person something; it was declined."),
     term("sampling_declined", "A tool server asked for the model; it was declined."),
     term("task_refused", "A tool server began a task that was not asked for; it is not followed."),
+    term("no_progress", "Under `--supervisor warn`: a pattern that shows no progress."),
     term("usage_missing", "A model reports no usage; limits count an estimate."),
 ];
 

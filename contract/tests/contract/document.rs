@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 21] = [
+    let lists: [&[Term]; 24] = [
         all.run_fields,
         all.run_states,
         all.outcomes,
@@ -52,8 +52,11 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.budgets,
         all.model_states,
         all.grounding_verdicts,
+        all.review_signals,
         all.review_verdicts,
         all.notice_codes,
+        all.control_dispositions,
+        all.tick_states,
         all.exit_clauses,
         all.approval_fields,
         all.approval_states,
@@ -196,6 +199,8 @@ fn the_rows_say_what_the_code_says() {
     for term in vocabulary::NOTICE_CODES
         .iter()
         .chain(vocabulary::OUTCOMES)
+        .chain(vocabulary::CONTROL_DISPOSITIONS)
+        .chain(vocabulary::TICK_STATES)
         .chain(vocabulary::EXIT_CLAUSES)
         .chain(vocabulary::RUN_FIELDS)
         .chain(vocabulary::RUN_STATES)

@@ -108,7 +108,7 @@ fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
 #[test]
 fn the_help_is_short_and_says_where_more_is() {
     let help = help(None);
-    assert!(help.lines().count() <= 84 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
+    assert!(help.lines().count() <= 94 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
     insta::assert_snapshot!(help, @"
     Carries out one objective with a language model and MCP tools, under governance.
 
@@ -117,18 +117,33 @@ fn the_help_is_short_and_says_where_more_is() {
            mission VERB …
 
     Run:
-          --mission                  TEXT is the objective, whatever it says
-          --mission-steps <INTEGER>  Ceiling on model turns; 0 is none [else 0]
-          --grace <SECONDS>          How long what is in flight may resist when the run ends [else 10]
-          --events <-|fd:N|PATH>     Write the event stream there, one JSON object a line [MISSION_EVENTS]
-          --resume <ID>              Carry this run on, as its log has it [MISSION_RESUME]
-          --start-or-resume          Begin the run that --run-id names, or carry it on
-          --run-id <ID>              The run of --start-or-resume, `run_NAME`
-          --approve <ID>             Approve this, and exit (or: mission approvals)
-          --refuse <ID>              Refuse this, and exit
-          --decided-by <WHO>         Who approves or refuses
-          --note <TEXT>              In their words
-          --replay <ID|DIR>          Run a recording again: nothing is asked, called or written [MISSION_REPLAY]
+          --mission                     TEXT is the objective, whatever it says
+          --mission-steps <INTEGER>     Ceiling on model turns; 0 is none [else 0]
+          --mission-seconds <SECONDS>   Ceiling on time [MISSION_SECONDS]
+          --max-tokens-total <INTEGER>  Ceiling on tokens, of requests and replies
+          --max-bytes <INTEGER>         Ceiling on bytes of tool results
+          --max-cost <AMOUNT>           Ceiling on money, in the currency of the model's price
+          --supervisor <WORD>           off, warn or on: what is done about a run that makes no progress [else on]
+          --grace <SECONDS>             How long what is in flight may resist when the run ends [else 10]
+          --events <-|fd:N|PATH>        Write the event stream there, one JSON object a line [MISSION_EVENTS]
+          --control <-|fd:N|PATH>       Take words from there: inject, steer, cancel, cancel_step, gate_decision
+                                        [MISSION_CONTROL]
+          --control-acks                Answer each of those lines on the event stream
+          --tick <SECONDS>              A sign of life on the event stream after so much silence
+          --on-reader-gone <WORD>       stop or continue when nobody reads the event stream any more [else
+                                        continue]
+          --exit-codes <WORD>           outcome: the exit status tells the outcome
+          --redact-file <FILE>          Hide each line of this file wherever it turns up [MISSION_REDACT_FILE]
+          --redact-evidence             Redact outputs and arguments of tools too
+          --resume <ID>                 Carry this run on, as its log has it [MISSION_RESUME]
+          --start-or-resume             Begin the run that --run-id names, or carry it on
+          --run-id <ID>                 The run of --start-or-resume, `run_NAME`
+          --approve <ID>                Approve this, and exit (or: mission approvals)
+          --refuse <ID>                 Refuse this, and exit
+          --decided-by <WHO>            Who approves or refuses
+          --note <TEXT>                 In their words
+          --replay <ID|DIR>             Run a recording again: nothing is asked, called or written
+                                        [MISSION_REPLAY]
 
     Model:
           --provider <NAME>       local, openai or scripted [MISSION_PROVIDER, else openai]
@@ -144,8 +159,7 @@ fn the_help_is_short_and_says_where_more_is() {
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
           --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
           --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
-          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
-                                        30]
+          --mcp-timeout <SECONDS>       How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
           --trust-annotations <NAME>    Believe this server which of its tools may be called twice
@@ -199,8 +213,7 @@ fn every_verb_has_its_own_help() {
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
           --mcp-url <[NAME=]URL>        A tool server to reach over HTTP; again for each further one [MCP_URL]
           --mcp-token <TOKEN>           The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
-          --mcp-timeout <SECONDS>       How long a server may take to come up and to answer [MCP_TIMEOUT_S, else
-                                        30]
+          --mcp-timeout <SECONDS>       How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
 

@@ -30,7 +30,7 @@ pub struct ServerFlags {
     /// The token of the URL in the same place, '' where it needs none [MCP_TOKEN]
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub mcp_token: Vec<String>,
-    /// How long a server may take to come up and to answer [MCP_TIMEOUT_S, else 30]
+    /// How long a server may take to come up or answer [MCP_TIMEOUT_S, else 30]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub mcp_timeout: Option<String>,
     /// Go on without this server when it does not come up

@@ -95,6 +95,10 @@ fn refusals_name_what_is_wrong_and_the_fix() {
     insta::assert_snapshot!(no(&["--temperature", "warm"]), @"--temperature `warm`: that is no number; give one like 0.7");
     insta::assert_snapshot!(no(&["--top-p", "nan"]), @"--top-p `nan`: that is no number; give one like 0.7");
     insta::assert_snapshot!(no(&["--seed", "1.5"]), @"--seed `1.5`: that is no whole number of 64 bits; give one like 7");
+    insta::assert_snapshot!(no(&["--exit-codes", "loudly"]), @"--exit-codes `loudly`: that is no such word; say outcome, or leave it out");
+    insta::assert_snapshot!(no(&["--on-reader-gone", "wait"]), @"--on-reader-gone `wait`: that is no such word; say stop or continue");
+    insta::assert_snapshot!(no(&["--tick", "0"]), @"--tick `0`: that is no time between 0.01 and 86400 seconds");
+    insta::assert_snapshot!(no(&["--control-acks"]), @"--control-acks answers the lines of the control channel, and there is none; give --control, or leave it out");
     insta::assert_snapshot!(no(&["--grace", "-1"]), @"--grace `-1`: that is no time between 0 and 3600 seconds");
     insta::assert_snapshot!(no(&["--provider", "nobody"]), @"provider `nobody` (from --provider) is not known: name `openai`, `local` or `scripted`");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"MISSION_PROVIDER `mistral`: this build cannot ask that provider; name one of local, openai, scripted");
@@ -112,7 +116,6 @@ fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--replay-tools", "mine"]), @"--replay-tools `mine`: that is no such word; leave it out, or say recorded");
     insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"--replay-tools live is not supported by this build yet; leave it out, or say recorded");
-    insta::assert_snapshot!(no(&["--exit-codes", "outcome"]), @"--exit-codes outcome is not supported by this build yet; leave it out");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"MISSION_SWARM is not supported by this build yet; unset it");
     let fine = [
         "--mission",

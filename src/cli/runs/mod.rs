@@ -11,12 +11,14 @@ mod timeline;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mission_contract::vocabulary::exit;
 
 use super::arguments::{self, RunsVerb, read_runs, read_runs_verb};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
+use super::hiding;
 use super::objective::Verb;
 use super::run::Exit;
 use crate::journal::{JournalError, RunPlace, RunStore};
@@ -29,7 +31,7 @@ pub struct Runs {
     /// The working directory.
     pub directory: PathBuf,
     /// Replaces what the environment knows to be a credential.
-    pub redactor: Redactor,
+    pub redactor: Arc<Redactor>,
 }
 
 impl Runs {
@@ -41,7 +43,7 @@ impl Runs {
         let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
         let stated = Stated::variable(environment, "MISSION_RUNS");
         let store = RunStore::of(stated.as_ref().map(|stated| stated.value.as_str()), &directory);
-        Ok(Self { store, directory, redactor: Redactor::from_environment([])? })
+        Ok(Self { store, directory, redactor: hiding::redactor()? })
     }
 
     /// The run that a word names.

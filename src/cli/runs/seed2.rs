@@ -46,6 +46,8 @@ pub struct Seed2<'r> {
     model_calls: u64,
     tool_calls: u64,
     conversation: Conversation,
+    /// Questions to reviewers: each a conversation of its own.
+    reviews: Conversation,
     /// What the next reply answers.
     purpose: Purpose,
     /// Typed results whose records have not come.
@@ -79,6 +81,7 @@ impl<'r> Seed2<'r> {
             model_calls: 0,
             tool_calls: 0,
             conversation: Conversation::new()?,
+            reviews: Conversation::new()?,
             purpose: Purpose::Step,
             structured: Value::Null,
         })
@@ -189,7 +192,11 @@ impl<'r> Seed2<'r> {
     fn ask(&mut self, ask: &Ask) -> io::Result<()> {
         self.purpose = ask.purpose;
         let (redactor, offer) = (self.redactor, &self.offer);
-        self.conversation.take(ask, |message| {
+        let conversation = match ask.purpose {
+            Purpose::Step => &mut self.conversation,
+            Purpose::Review => &mut self.reviews,
+        };
+        conversation.take(ask, |message| {
             let mut value = as_message(message, offer);
             redact(&mut value, redactor);
             canonical::of_value(&value).into_bytes()
@@ -216,7 +223,7 @@ impl<'r> Seed2<'r> {
         let mut said = json!({"content": reply.text.as_str(), "tool_calls": calls, "usage": reply.usage});
         self.redact(&mut said);
         let mut extra = json!({"stream": self.spec.stream});
-        if self.spec.protocol == Protocol::Native {
+        if self.spec.protocol == Protocol::Native && self.purpose == Purpose::Step {
             put(&mut extra, "tools", self.functions());
             put(&mut extra, "tool_choice", json!("required"));
             put(&mut extra, "parallel_tool_calls", json!(true));
@@ -224,6 +231,7 @@ impl<'r> Seed2<'r> {
         self.redact(&mut extra);
         let kind = match self.purpose {
             Purpose::Step => "mission",
+            Purpose::Review => "plain",
         };
         write!(
             self.model,
@@ -232,7 +240,11 @@ impl<'r> Seed2<'r> {
             canonical::of_value(&said),
             canonical::of_value(&extra)
         )?;
-        self.conversation.write(&mut self.model, b",")?;
+        let conversation = match self.purpose {
+            Purpose::Step => &mut self.conversation,
+            Purpose::Review => &mut self.reviews,
+        };
+        conversation.write(&mut self.model, b",")?;
         self.model.write_all(b"]}}\n")
     }
 

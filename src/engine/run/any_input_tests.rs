@@ -19,6 +19,7 @@ enum Happens {
     Reply { end: ReplyEnd, text: String, calls: Vec<ReplyCall>, of: u64 },
     Result { end: CallEnd, text: String, of: u64 },
     Cancel,
+    Say(&'static str),
     Observe,
     Change { joined: bool, changed: bool, name: &'static str },
     Close,
@@ -81,6 +82,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         12 => (end, text(), calls(), of.clone()).prop_map(|(end, text, calls, of)| Happens::Reply { end, text, calls, of }),
         12 => (call_end, text(), of).prop_map(|(end, text, of)| Happens::Result { end, text, of }),
         1 => Just(Happens::Cancel),
+        3 => prop_oneof![Just("inject"), Just("steer"), Just("cancel_step"), Just("gate_decision")].prop_map(Happens::Say),
         2 => Just(Happens::Observe),
         3 => (any::<bool>(), any::<bool>(), name)
             .prop_map(|(joined, changed, name)| Happens::Change { joined, changed, name }),
@@ -103,6 +105,7 @@ fn tell(story: &mut Story, what: Happens) {
             Entry::Result(CallResult { of, end, text: text.clone().into(), error: text, ..CallResult::default() })
         }
         Happens::Cancel => control("cancel", Some("SIGTERM")),
+        Happens::Say(word) => control(word, None),
         Happens::Observe => Entry::Observed(Default::default()),
         Happens::Change { joined, changed, name } => {
             let properties = if changed { json!({"z": {"type": "string"}}) } else { json!({}) };
@@ -127,7 +130,7 @@ fn tell(story: &mut Story, what: Happens) {
             ..Decision::default()
         }),
         Happens::Other(4) => Entry::Ask(Default::default()),
-        Happens::Other(_) => control("inject", None),
+        Happens::Other(_) => Entry::Timer(Timer::default()),
     };
     let _ = story.try_input(&entry);
 }

@@ -26,15 +26,30 @@ use crate::policy;
 impl Run {
     /// Carries out the turn's next call, until one is in flight or none is left.
     pub(super) fn next_call(&mut self) {
-        if let Some(signal) = self.stop.clone() {
-            return self.drop_calls(signal);
+        if self.stop.is_some() {
+            self.drop_calls(self.why_stopped());
+            return self.stopped();
+        }
+        if self.is_late() && !self.turn.queue.is_empty() {
+            self.drop_calls(words::OUT_OF_TIME);
+            return self.out_of_time();
+        }
+        if self.skips() {
+            return;
         }
         while let Some(proposed) = self.turn.queue.pop_front() {
             match self.prepare(&proposed) {
                 Ok(Prepared { tool, arguments, canonical }) if tool == RESULT_TOOL => {
                     self.read_results(proposed, arguments, &canonical)
                 }
-                Ok(prepared) => return self.dispatch(proposed, prepared),
+                Ok(prepared) => {
+                    if let Some(budget) = self.ledger.no_call(&self.open.spec.limits) {
+                        self.turn.queue.push_front(proposed);
+                        self.drop_calls(words::OUT_OF_BYTES);
+                        return self.exhausted(budget);
+                    }
+                    return self.dispatch(proposed, prepared);
+                }
                 Err(Refusal { problem, tool }) => {
                     self.rejected(problem.clone(), tool);
                     self.tell(&proposed, &problem);
@@ -43,7 +58,7 @@ impl Run {
         }
         // A tool that nobody knew may be new.
         if self.turn.unknown && !self.servers.is_empty() {
-            self.steps = self.steps.saturating_add(1);
+            self.count_step();
             self.phase = Phase::Listening;
             self.effects.push(Effect::ListAgain);
             return;
@@ -52,12 +67,11 @@ impl Run {
     }
 
     /// The run ends: what is left of the turn is told to be not called, for whoever takes the conversation up again.
-    fn drop_calls(&mut self, signal: Option<String>) {
+    fn drop_calls(&mut self, why: &str) {
         for proposed in std::mem::take(&mut self.turn.queue) {
-            self.tell(&proposed, &words::stopped_before_call(&proposed.name, words::CANCELLED));
+            self.tell(&proposed, &words::stopped_before_call(&proposed.name, why));
         }
-        self.steps = self.steps.saturating_add(1);
-        self.cancelled(signal);
+        self.count_step();
     }
 
     pub(super) fn tell(&mut self, proposed: &Proposed, text: &str) {
@@ -70,6 +84,9 @@ impl Run {
     }
 
     fn prepare(&mut self, proposed: &Proposed) -> Result<Prepared, Refusal> {
+        if self.watch.is_last() {
+            return Err(Refusal { problem: words::ONLY_AN_ANSWER.to_owned(), tool: Some(proposed.name.clone()) });
+        }
         let Some(tool) = self.offer.resolve(&proposed.name) else {
             self.audit_unknown(&proposed.name, &proposed.arguments);
             return Err(self.unknown(&proposed.name));
@@ -217,6 +234,7 @@ impl Run {
             }
             CallEnd::Timeout | CallEnd::Died | CallEnd::Cancelled => Finished::failed(result.error.clone()),
         };
+        self.ledger.returned(finished.output.len().saturating_add(finished.error.len()));
         if result.end.leaves_doubt() && !result.unsent {
             self.doubt(ordinal, &call);
         }
@@ -237,6 +255,8 @@ impl Run {
         };
         let typed = kept.structured.as_deref().and_then(|value| beside(&kept.text, value));
         let (handle, same) = self.results.keep(&call.intent.digest, kept);
+        let came = if ok { &*result.output } else { result.error.as_str() };
+        self.watch_act(&tool, &call.intent.digest, same.as_deref(), &handle, ok, came);
         let typed = typed
             .map_or_else(String::new, |typed| format!("\n{}", words::typed_result(&handle, &typed.to_string(), typed.truncated)));
         let marker = |head, tail, total| words::truncation(&handle, head, tail, total);

@@ -47,6 +47,11 @@ impl Run {
         self.doubts.0.insert(call.intent.digest.clone(), Doubt::Open { approval_id, key: call.intent.key.clone() });
     }
 
+    /// A call in doubt that nobody says anything about.
+    pub(super) fn still_in_doubt(&mut self, call: &Pending, approval_id: String) {
+        self.doubts.0.insert(call.intent.digest.clone(), Doubt::Open { approval_id, key: call.intent.key.clone() });
+    }
+
     /// A call that is proposed: itself, or nothing when the same one is in doubt.
     pub(super) fn doubted(&mut self, mut call: Pending) -> Option<Pending> {
         match self.doubts.0.get(&call.intent.digest) {
@@ -61,7 +66,7 @@ impl Run {
             Some(Doubt::Open { approval_id, key }) => {
                 call.intent.key.clone_from(key);
                 let approval_id = approval_id.clone();
-                self.wait_for_person(Gated { call, approval_id, about: About::Doubt, decision: None });
+                self.wait_for_person(Gated { call, approval_id, about: About::Doubt, decision: None, is_untold: false });
                 None
             }
         }
@@ -70,7 +75,7 @@ impl Run {
     /// A call that a crash left in doubt.
     pub(super) fn gated(&self, ordinal: u64, call: Pending) -> Phase {
         let approval_id = approval_id(&self.open.run_id, ordinal);
-        Phase::Gated(Box::new(Gated { call, approval_id, about: About::Doubt, decision: None }))
+        Phase::Gated(Box::new(Gated { call, approval_id, about: About::Doubt, decision: None, is_untold: false }))
     }
 
     /// Does what a person said about a call in doubt.

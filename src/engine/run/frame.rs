@@ -6,11 +6,11 @@ use std::sync::Arc;
 use mission_contract::spec::{Protocol, Sampling};
 use serde_json::{Value, json};
 
-use crate::engine::offer::Offer;
+use crate::engine::offer::{Offer, answer_function};
 use crate::engine::request::{Constraint, FunctionChoice, FunctionDeclaration};
 
 /// See the module's doc.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Frame {
     pub(super) functions: Arc<Vec<FunctionDeclaration>>,
     pub(super) choice: FunctionChoice,
@@ -22,24 +22,66 @@ pub(super) struct Frame {
 impl Frame {
     /// The frame under a protocol: declared functions, or a shape for the reply.
     pub(super) fn of(offer: &Offer, protocol: Protocol, sampling: &Sampling) -> Self {
-        let (functions, choice, constraint) = match protocol {
-            Protocol::Native => (offer.functions(), FunctionChoice::Required, None),
-            Protocol::Json => (Vec::new(), FunctionChoice::None, Some(decision_schema())),
-        };
+        match protocol {
+            Protocol::Native => Self::new(offer.functions(), FunctionChoice::Required, None, sampling),
+            Protocol::Json => Self::new(Vec::new(), FunctionChoice::None, Some(("decision", decision_schema())), sampling),
+        }
+    }
+
+    /// The frame of the last question of a run that is wound up: nothing but an answer is offered.
+    pub(super) fn only_answer(protocol: Protocol, sampling: &Sampling) -> Self {
+        match protocol {
+            Protocol::Native => Self::new(vec![answer_function()], FunctionChoice::Required, None, sampling),
+            Protocol::Json => Self::new(Vec::new(), FunctionChoice::None, Some(("answer", answer_schema())), sampling),
+        }
+    }
+
+    /// The frame where one object of exactly this shape is demanded, whatever the protocol.
+    pub(super) fn one_object(tools: &[String], sampling: &Sampling) -> Self {
+        let call = json!({
+            "type": "object",
+            "properties": {"tool": {"type": "string", "enum": tools}, "arguments": {"type": "object"}},
+            "required": ["tool", "arguments"],
+            "additionalProperties": false,
+        });
+        let schema = json!({"anyOf": [call, answer_schema()]});
+        Self::new(Vec::new(), FunctionChoice::None, Some(("one_object", schema)), sampling)
+    }
+
+    fn new(
+        functions: Vec<FunctionDeclaration>,
+        choice: FunctionChoice,
+        constraint: Option<(&'static str, Value)>,
+        sampling: &Sampling,
+    ) -> Self {
         let declared = |function: &FunctionDeclaration| json!({"name": function.name, "description": function.description, "parameters": function.parameters});
         let header = json!({
             "choice": format!("{choice:?}"),
-            "constraint": constraint,
+            "constraint": constraint.as_ref().map(|(_, schema)| schema),
             "functions": functions.iter().map(declared).collect::<Vec<_>>(),
             "sampling": sampling,
         });
         Self {
             functions: Arc::new(functions),
             choice,
-            constraint: constraint.map(|schema| Constraint { name: "decision", schema: Arc::new(schema) }),
+            constraint: constraint.map(|(name, schema)| Constraint { name, schema: Arc::new(schema) }),
             header: mission_contract::canonical::of_value(&header).into(),
         }
     }
+}
+
+/// The frame of a review. Its sampling is the server's own: a judgement is no part of the work.
+pub(super) fn verdict_frame() -> Frame {
+    let schema = json!({
+        "type": "object",
+        "properties": {"verdict": {"type": "string", "enum": ["progressing", "nudge", "stuck"]}, "note": {"type": "string"}},
+        "required": ["verdict", "note"],
+    });
+    Frame::new(Vec::new(), FunctionChoice::None, Some(("verdict", schema)), &Sampling::default())
+}
+
+fn answer_schema() -> Value {
+    json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": false})
 }
 
 /// The shape of a reply of the `json` protocol.

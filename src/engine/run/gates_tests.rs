@@ -2,7 +2,7 @@
 
 use mission_contract::digest::{call_digest, definition_digest};
 use mission_contract::event::Outcome;
-use mission_contract::log::{Decision, Entry, Timer};
+use mission_contract::log::{Decision, Entry, Timer, Writer};
 use mission_contract::spec::{ApprovedCall, GateRule, Protocol};
 use serde_json::json;
 
@@ -65,6 +65,31 @@ fn a_yes_is_for_that_call_under_its_step_and_for_no_other() {
     // The same call again is another one.
     let told = story.says(ADD);
     assert!(told.contains("gate ") && story.intents.len() == 1, "{told}");
+}
+
+/// The process died before its `gate_requested` was durable: whatever becomes of the call, it is told once, and before that.
+#[test]
+fn a_gate_that_a_crash_lost_is_told_once() {
+    let lost = || {
+        let mut story = gated(Protocol::Json, None);
+        story.says(ADD);
+        story.run.untold_gate();
+        story
+    };
+    let asked_again = lost().taken_up();
+    let answered = lost().taken_up_with("approve");
+    assert!(answered.find("gate_requested") < answered.find("tool_call"), "{answered}");
+    let mut story = lost();
+    let mut closed = story.input(Entry::Writer(Writer { epoch: 2, ..Writer::default() }));
+    closed += &story.close();
+    assert!(closed.find("gate_requested") < closed.find("mission_finished"), "{closed}");
+    for told in [&asked_again, &answered, &closed] {
+        assert_eq!(told.matches("gate_requested").count(), 1, "{told}");
+    }
+    // What was told before is not told by whoever acts on the answer.
+    let mut told = gated(Protocol::Json, None);
+    told.says(ADD);
+    assert!(!told.taken_up_with("approve").contains("gate_requested"));
 }
 
 #[test]

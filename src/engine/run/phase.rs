@@ -6,6 +6,7 @@ use mission_contract::event::Outcome;
 use mission_contract::log::{Decision, Intent};
 
 use crate::engine::reading::Proposed;
+use crate::engine::signal::Signal;
 use crate::policy::Judgement;
 
 /// See the module's doc.
@@ -21,6 +22,11 @@ pub(super) enum Phase {
     Between,
     Asking {
         ordinal: u64,
+    },
+    /// A reviewer is asked how the run gets on.
+    Reviewing {
+        ordinal: u64,
+        signal: Signal,
     },
     Calling {
         ordinal: u64,
@@ -55,6 +61,7 @@ impl Phase {
             Phase::Listening => "waiting for the servers' lists",
             Phase::Between => "between two steps",
             Phase::Asking { .. } => "waiting for the model",
+            Phase::Reviewing { .. } => "waiting for a review",
             Phase::Calling { .. } => "waiting for a tool",
             Phase::Gated(_) => "waiting for a person",
             Phase::Resuming(_) => "being resumed",
@@ -96,6 +103,8 @@ pub(super) struct Gated {
     pub(super) approval_id: String,
     pub(super) about: About,
     pub(super) decision: Option<Decision>,
+    /// Its `gate_requested` was lost with the process that had decided upon it.
+    pub(super) is_untold: bool,
 }
 
 /// What a person is asked.

@@ -3,6 +3,7 @@
 use mission_contract::event::{Answer, Event, Outcome, ReplyRejected};
 use mission_contract::log::{Message, Observed, Reply, ReplyCall, ReplyEnd, Role};
 
+use super::budgets::Stop;
 use super::{Run, Turn, said, tool_message};
 use crate::engine::reading::Proposed;
 use crate::engine::reading::json::{self as json_reading, Decision};
@@ -11,11 +12,19 @@ use crate::engine::words;
 
 impl Run {
     pub(super) fn replied(&mut self, reply: &Reply) {
-        self.ledger.add(reply.usage.as_ref());
+        self.settle_reply(reply, true);
+        if self.is_steered_away(reply) {
+            return;
+        }
         match reply.end {
             ReplyEnd::Whole => {}
             // Whatever came of the question: the run was being ended.
-            _ if self.stop.is_some() => return self.cancelled(self.stop.clone().flatten()),
+            _ if self.stop.is_some() => {
+                if self.stop == Some(Stop::Clock) {
+                    self.deliver_half(reply);
+                }
+                return self.stopped();
+            }
             ReplyEnd::Cut | ReplyEnd::Failed | ReplyEnd::Interrupted => {
                 let detail = reply.detail.clone().unwrap_or_else(|| "The model's reply did not come to its end.".to_owned());
                 self.notice(Observed { what: "model_failed".into(), detail: detail.clone(), ..Observed::default() });
@@ -23,7 +32,7 @@ impl Run {
             }
         }
         self.turn = Turn { usage: reply.usage.clone(), ..Turn::default() };
-        if self.native() { self.native_reply(reply) } else { self.json_reply(reply) }
+        if self.native() && !self.watch.is_constrained() { self.native_reply(reply) } else { self.json_reply(reply) }
     }
 
     fn json_reply(&mut self, reply: &Reply) {
@@ -43,6 +52,9 @@ impl Run {
         match decision {
             Decision::Answer(text) => self.answer(text),
             Decision::Rejected { problem, tool } => {
+                if tool.is_none() {
+                    self.watch.watch.unreadable(spoken.as_str());
+                }
                 self.rejected(problem.clone(), tool);
                 self.conversation.push(said(Role::User, &problem));
                 self.step_over();
@@ -77,6 +89,7 @@ impl Run {
         match turn {
             NativeTurn::Answer(text) => self.answer(text),
             NativeTurn::Nothing(problem) => {
+                self.watch.watch.unreadable(reply.text.as_str());
                 self.rejected(problem.clone(), None);
                 self.conversation.push(said(Role::User, &problem));
                 self.step_over();
@@ -99,19 +112,25 @@ impl Run {
     }
 
     fn answer(&mut self, text: String) {
-        self.steps = self.steps.saturating_add(1);
+        self.count_step();
         let usage = self.turn.usage.take();
         self.emit(Event::Answer(Answer { text, outcome: Outcome::Answered, usage, structured: None, branch: None }));
         self.finish(Outcome::Answered, None, None, None);
     }
 
     pub(super) fn rejected(&mut self, problem: String, tool: Option<String>) {
+        self.watch.watch.rejected();
         let usage = self.turn.usage.take();
         self.emit(Event::ReplyRejected(ReplyRejected { index: self.index, problem, tool, usage, branch: None }));
     }
 
     pub(super) fn step_over(&mut self) {
-        self.steps = self.steps.saturating_add(1);
+        self.count_step();
         self.next_step();
+    }
+
+    pub(super) fn count_step(&mut self) {
+        self.steps = self.steps.saturating_add(1);
+        self.watch.watch.step_over();
     }
 }

@@ -2,7 +2,7 @@
 
 use mission_contract::digest::approval_id;
 use mission_contract::event::{Outcome, Resumed};
-use mission_contract::log::{Ask, Catalogue, Decision, Leg, Open, Writer};
+use mission_contract::log::{Ask, Catalogue, Decision, Leg, Open, Purpose, Writer};
 
 use super::phase::Phase;
 use super::{FoldError, Run};
@@ -10,6 +10,18 @@ use crate::engine::offer::Offer;
 
 /// The name, in a `writer` line, of the ceiling on steps: the new total, 0 for none.
 pub const CHANGED_STEPS: &str = "mission_steps";
+
+/// The name, in a `writer` line, of the ceiling on time: the new total, in seconds.
+pub const CHANGED_SECONDS: &str = "mission_seconds";
+
+/// The name, in a `writer` line, of the ceiling on tokens: the new total, 0 for none.
+pub const CHANGED_TOKENS: &str = "max_tokens_total";
+
+/// The name, in a `writer` line, of the ceiling on bytes of results: the new total, 0 for none.
+pub const CHANGED_BYTES: &str = "max_bytes";
+
+/// The name, in a `writer` line, of the ceiling on money: the new total, in millionths, 0 for none.
+pub const CHANGED_COST: &str = "max_cost_micros";
 
 /// The name, in a `writer` line, of how long the run waits at a gate: milliseconds, 0 for not at all.
 pub const CHANGED_GATE_WAIT: &str = "gate_wait_ms";
@@ -55,8 +67,24 @@ impl Run {
         if let Some(audit) = writer.changed.get(CHANGED_AUDIT) {
             self.open.spec.audit_ref = audit.as_str().map(str::to_owned);
         }
+        for (name, limit) in [(CHANGED_TOKENS, 0), (CHANGED_BYTES, 1), (CHANGED_COST, 2)] {
+            if let Some(total) = writer.changed.get(name).and_then(serde_json::Value::as_u64) {
+                let limits = &mut self.open.spec.limits;
+                let limit = match limit {
+                    0 => &mut limits.tokens,
+                    1 => &mut limits.bytes,
+                    _ => &mut limits.cost_micros,
+                };
+                *limit = (total > 0).then_some(total);
+            }
+        }
+        if let Some(total) = writer.changed.get(CHANGED_SECONDS).and_then(serde_json::Value::as_f64) {
+            self.open.spec.limits.seconds = Some(total);
+        }
         self.stop = None;
-        self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.asks });
+        self.said.taken_over();
+        self.watch.taken_over(matches!(at, Phase::Asking { .. }));
+        self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.begun });
         let at = match at {
             Phase::Calling { ordinal, call } if call.is_intended && !call.intent.idempotent => self.gated(ordinal, *call),
             at => at,
@@ -98,11 +126,17 @@ impl Run {
                 self.waiting.push(catalogue.clone());
                 self.phase = *at;
             }
-            return match self.stop.clone() {
-                Some(signal) => self.cancelled(signal),
+            return match self.stop {
+                Some(_) => self.stopped(),
                 None => self.finish(Outcome::Incomplete, None, None, failure),
             };
         }
+        if self.is_late() && !matches!(*at, Phase::Opened { .. }) {
+            self.waiting.push(catalogue.clone());
+            self.phase = *at;
+            return self.out_of_time();
+        }
+        self.arm_clock();
         if matches!(*at, Phase::Opened { .. }) {
             return self.begin();
         }
@@ -134,7 +168,9 @@ impl Run {
 
     /// What the log says was asked: its words count, whatever this build would have said.
     pub(in crate::engine) fn asked(&mut self, ask: &Ask) {
-        self.conversation.asked_so(ask);
+        if ask.purpose == Purpose::Step {
+            self.conversation.asked_so(ask);
+        }
     }
 
     /// The log holds the intent of the call in flight.
@@ -161,7 +197,18 @@ impl Run {
 
     /// Model turns begun so far: what a limit on them counts.
     pub fn steps_begun(&self) -> u64 {
-        self.asks
+        self.begun
+    }
+
+    /// Seconds of its time that are spent.
+    pub fn seconds_spent(&self) -> f64 {
+        let free = if self.open.spec.gate_time_free { self.waited_for_people() } else { 0 };
+        super::seconds(self.ms.saturating_sub(free))
+    }
+
+    /// What its limits have counted so far: tokens, bytes of results, millionths of money.
+    pub fn spent(&self) -> (u64, u64, u64) {
+        self.ledger.spent(self.open.spec.pricing.as_ref())
     }
 
     /// How the last stretch ended, if it did.
