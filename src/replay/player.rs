@@ -321,10 +321,10 @@ impl<'r> Player<'r> {
                 }
                 // Nobody is asked again: what was said is in the recording.
                 Effect::Arm { .. }
+                | Effect::Audit(_)
                 | Effect::OpenGate(_)
                 | Effect::AwaitDecision { .. }
                 | Effect::LeaveGate
-                | Effect::Audit(_)
                 | Effect::Claim { .. } => {}
                 Effect::ListAgain => self.waiting = Waiting::List,
                 Effect::Finish(ending) => {

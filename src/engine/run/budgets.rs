@@ -2,6 +2,7 @@
 
 use mission_contract::event::{Answer, BudgetSpent, Event, Outcome};
 use mission_contract::log::{Observed, Reply};
+use mission_contract::spec::Protocol;
 
 use super::phase::Phase;
 use super::{Run, seconds};
@@ -136,7 +137,9 @@ impl Run {
 
     /// The half of an answer that was there when the time was over is delivered, and says what it is.
     pub(super) fn deliver_half(&mut self, reply: &Reply) {
-        let Some(half) = half_answer(reply, self.open.spec.protocol) else { return };
+        // Where one object was demanded it is no function.
+        let protocol = if self.watch.is_constrained() { Protocol::Json } else { self.open.spec.protocol };
+        let Some(half) = half_answer(reply, protocol) else { return };
         self.steps = self.steps.saturating_add(1);
         let text = format!("{half}{}", words::caveat(words::HALF_AN_ANSWER));
         let usage = reply.usage.clone();
