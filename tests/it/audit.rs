@@ -221,7 +221,7 @@ fn a_resume_carries_the_file_of_its_run_on_or_names_another_one() {
             place.at(Mission::resume(&id)).model(&Model::says([answer("Then not.")])).env("MISSION_AUDIT", variable).run();
         resumed.exits(0).ends("answered");
         let denied = if elsewhere { lines(&place.path("other.jsonl")).remove(0) } else { lines(&own).remove(1) };
-        assert_eq!(told(&[denied.clone()]), ["tool_dispatch mcp.add denied gate"]);
+        assert_eq!(told(std::slice::from_ref(&denied)), ["tool_dispatch mcp.add denied gate"]);
         assert!(denied["reason"].as_str().unwrap().contains("ana refused it"), "{denied}");
         place.verify(&own).exits(0);
         let changed = &place.log(&id).of_kind("writer")[0]["changed"];
