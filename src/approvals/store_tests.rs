@@ -18,7 +18,7 @@ struct Place {
 
 fn place() -> Place {
     let root = tempfile::tempdir().unwrap();
-    let workspace = root.path().join("work");
+    let workspace = root.path().join("here");
     std::fs::create_dir(&workspace).unwrap();
     let key = root.path().join("state/mission/key");
     Place { approvals: Approvals::of(None, &workspace, Some(key.clone())), key, _root: root }
@@ -300,7 +300,7 @@ fn a_way_up_through_what_is_not_there_leads_into_no_workspace() {
     let Place { approvals, _root, .. } = place();
     let id = asked(1).approval_id;
     approvals.propose(asked(1), &clock()).unwrap();
-    let winding = _root.path().join("none/../work/state/mission/key");
+    let winding = _root.path().join("none/../here/state/mission/key");
     let refused = Approvals::of(None, &approvals.workspace, Some(winding)).decide(&id, Answer::Done, "ana", "", &clock());
     assert!(refused.unwrap_err().to_string().contains("below the workspace"));
     assert!(!approvals.workspace.join("state").exists());

@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::{AuditError, Place};
 use crate::limits;
 use crate::sys::clock::{Clock, rfc3339};
-use crate::sys::files::{FILE_MODE, create_file};
+use crate::sys::files::{FILE_MODE, create_file, sync_folder};
 
 /// See the module's doc. Several processes may have it open: each line is written under the file's lock, behind whatever is there.
 pub struct AuditFile {
@@ -53,12 +53,13 @@ impl AuditFile {
         let syncing = file.try_clone().map_err(failed)?;
         let (wake, woken) = sync_channel(1);
         let (ends, ended) = sync_channel(0);
+        let folder = path.parent().filter(|_| is_new).map(Path::to_owned);
         let trouble = Arc::new(Mutex::new(None));
         let noted = Arc::clone(&trouble);
         std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
-                if let Err(error) = sync_behind(&syncing, &woken) {
+                if let Err(error) = sync_behind(&syncing, folder.as_deref(), &woken) {
                     *noted.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
                 }
                 drop(ends);
@@ -208,12 +209,15 @@ fn append_to(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
 }
 
-/// Syncs what was written, a moment after it was, until nothing more comes.
-fn sync_behind(file: &File, woken: &Receiver<()>) -> io::Result<()> {
+/// Syncs what was written, a moment after it was, until nothing more comes; first the folder in which the file is new.
+fn sync_behind(file: &File, mut folder: Option<&Path>, woken: &Receiver<()>) -> io::Result<()> {
     while woken.recv().is_ok() {
         // What comes meanwhile is synced with it; the end is not waited out.
         let is_over =
             matches!(woken.recv_timeout(Duration::from_millis(limits::AUDIT_SYNC_MS)), Err(RecvTimeoutError::Disconnected));
+        if let Some(folder) = folder.take() {
+            sync_folder(folder)?;
+        }
         file.sync_data()?;
         if is_over {
             break;
