@@ -150,10 +150,11 @@ fn more_tools_than_the_limit_are_refused_and_none_joins_past_it() {
     // What joins later.
     let tool = |name: &str| json!({"name": name, "description": "Does it.", "inputSchema": {}});
     let one = Serving::tools(&json!([tool("one")]));
-    let model = Model::says([call("srv.one", json!({})), held(call("srv.one", json!({}))), answer("done")]);
+    let model = Model::says([call("srv.one", json!({})), held(call("srv.nobody", json!({}))), answer("done")]);
     let live = Mission::objective("call").model(&model).mcp_stdio("srv", &one.line()).args(["--tool-limit", "2"]).spawn();
     live.wait_for_event("tool_result");
     model.wait_for_request(2);
+    // The name that nobody knows makes the run list again.
     one.list(&json!({"tools": [tool("one"), tool("three"), tool("two")]}));
     model.let_go();
     let finished = live.finish();
