@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use mission_contract::spec::{Limits, Pricing, Protocol, Sampling, Supervision};
+use mission_contract::spec::{Limits, Protocol, Sampling, Supervision};
 
 use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
 use super::environment::{self, Environment, Stated};
@@ -38,8 +38,8 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Servers whose word about their tools counts.
     pub trusted: Vec<String>,
-    /// What the model costs, where that is known.
-    pub pricing: Option<Pricing>,
+    /// What models cost, where that is known.
+    pub prices: prices::Prices,
     /// What watches over the progress.
     pub supervisor: Supervision,
     /// Which calls need a person.
@@ -83,8 +83,10 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
     let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
     let model = model(&flags.model, environment)?;
-    let pricing = prices.of(model.provider, model.model.as_deref());
-    ceilings::check_price(&flags.limits, pricing.as_ref())?;
+    // Which one it is, where nobody named it, its server says.
+    if let Some(name) = &model.model {
+        ceilings::check_price(&limits, &prices, model.provider, name)?;
+    }
     Ok(RunConfiguration {
         objective,
         protocol,
@@ -92,7 +94,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         model: Some(model),
         stream,
         limits,
-        pricing,
+        prices,
         supervisor,
         skill,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,

@@ -17,6 +17,7 @@ use super::servers::{self, Servers};
 use super::speaking;
 use super::{ceilings, files, hiding};
 use crate::driver::{Known, Taken};
+use crate::engine::behaviours;
 use crate::engine::fold::{Fold, Folded};
 use crate::engine::run::{CHANGED_GATE_WAIT, is_resumable};
 use crate::journal::{HeldRun, RunStore, Tail};
@@ -62,7 +63,7 @@ impl Held {
             let line = line.map_err(|error| CliError::Refused(error.to_string()))?;
             match &line.entry {
                 Entry::Open(open) => {
-                    if let Some(flag) = open.behaviours.first() {
+                    if let Some(flag) = behaviours::unknown(&open.behaviours) {
                         return Err(CliError::Refused(format!(
                             "run {run_id} follows rule {flag}, which mission {} does not know; resume it with mission {} or later",
                             env!("CARGO_PKG_VERSION"),
@@ -206,7 +207,7 @@ pub(super) fn resolve(
         model,
         stream: spec.stream,
         limits,
-        pricing: spec.pricing.clone(),
+        prices: super::prices::Prices::default(),
         supervisor: spec.supervisor,
         skill: None,
         trusted: spec.trusted.clone(),

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::arguments::RunArguments;
 use super::awaited::{self, Waiting};
+use super::ceilings;
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::CliError;
@@ -23,8 +24,8 @@ use super::resume::{self, Held};
 use super::{approvals, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
 use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
-use crate::engine::texts;
 use crate::engine::words::RESULT_TOOL;
+use crate::engine::{behaviours, texts};
 use crate::journal::{RunLog, RunStore, is_run_id};
 use crate::model::ModelBackend;
 use crate::redact::Redactor;
@@ -246,8 +247,13 @@ async fn mission(
         let (beginning, leg, log) = match stretch {
             Stretch::First { run_id } => {
                 let allowed = close_set(&configuration, &discovery)?;
-                let mut spec =
-                    Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, allowed, store.is_kept(), &redactor) };
+                let (provider, name) = leg.as_ref().map(|leg| (leg.provider.as_str(), leg.model.as_str())).unwrap_or_default();
+                let pricing = ceilings::check_price(&configuration.limits, &configuration.prices, provider, name)?;
+                let mut spec = Spec {
+                    pricing,
+                    approvals_off: !approvals.is_kept(),
+                    ..spec(&configuration, allowed, store.is_kept(), &redactor)
+                };
                 if is_short(&discovery) {
                     configuration.gates.keep(&mut spec, &approvals);
                 } else {
@@ -260,7 +266,7 @@ async fn mission(
                 };
                 let open = Open {
                     format: LOG_FORMAT,
-                    behaviours: Vec::new(),
+                    behaviours: behaviours::of(&spec),
                     build: env!("CARGO_PKG_VERSION").to_owned(),
                     run_id: log.run_id().to_owned(),
                     spec,
@@ -379,7 +385,6 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
-        pricing: configuration.pricing.clone(),
         supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
         allowed_tools,

@@ -1,6 +1,7 @@
 //! The core, sans I/O: no runtime, no clock, no randomness, no file. State is a fold over the inputs.
 
 pub mod arguments;
+pub mod behaviours;
 pub mod beside;
 pub mod bound;
 pub mod conversation;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::fields::{Part, part};
+use crate::engine::behaviours;
 
 /// Why a recording cannot be replayed: what, where, and the fix.
 #[derive(Debug, thiserror::Error)]
@@ -130,9 +131,6 @@ impl Told {
         serde_json::from_str(self.record.get()).unwrap_or_default()
     }
 }
-
-/// Behaviour flags that this build knows: see `open.behaviours`.
-const KNOWN_BEHAVIOURS: &[u32] = &[];
 
 impl Recording {
     /// Takes up the lines of one of our logs, as its reader yields them.
@@ -284,7 +282,7 @@ impl Builder {
         if open.format != LOG_FORMAT {
             return Err(unsupported(format!("its log has format {}, and this build reads {LOG_FORMAT}", open.format)));
         }
-        if let Some(flag) = open.behaviours.iter().find(|flag| !KNOWN_BEHAVIOURS.contains(flag)) {
+        if let Some(flag) = behaviours::unknown(&open.behaviours) {
             return Err(unsupported(format!(
                 "it was decided by behaviour {flag}, which build {} knew and this one does not; replay it with that build",
                 open.build
