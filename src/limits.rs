@@ -87,6 +87,8 @@ limits! {
     MCP_LATE_CALLS = 64, "calls", "given up and still recognised when their answer comes after all";
     MCP_TOOLS = 4_096, "tools", "of one server: four times the largest catalogue the program is built for";
     MCP_DEFINITION_BYTES = 256 * KIB, "bytes", "one tool's definition as its server sends it";
+    MCP_DESCRIPTION_CHARACTERS = 16_384, "characters", "of one tool's description that a model is shown: it stands in every request";
+    MCP_SCHEMA_BYTES = 128 * KIB, "bytes", "one schema of a tool: functions carry it in every request";
     MCP_DEFINITION_DEPTH = 64, "levels", "nesting of one tool's definition: validators recurse";
     MCP_TOOL_NAME_BYTES = 128, "bytes", "a tool's name: what the protocol allows";
     MCP_CALL_SECONDS = 3_600, "seconds", "one call in all, whatever progress it reports";
@@ -242,8 +244,36 @@ limits! {
     SKILL_LEVELS = 16, "levels", "nesting in the YAML of a manifest";
     SKILL_KEY_CHARACTERS = 80, "characters", "what a refusal repeats of a key";
     SKILL_NAME_CHARACTERS = 64, "characters", "a skill's name: records and lists show it";
+    SKILL_DESCRIPTION_CHARACTERS = 1_024, "characters", "a skill's description before a check warns: what other programs take";
+    GROUNDING_REPAIRS_MOST = 100, "repairs", "that a manifest may allow of one answer: each costs a step";
+    GROUNDING_CITED_MOST = 1_000_000, "tokens", "that a manifest may ask an answer to cite";
+    LOCK_BYTES = 4 * MIB, "bytes", "a mission.lock: two digests a tool, and there are at most so many tools";
+
+    // ----------------------------------------------------------------- policy
+    POLICY_BYTES = 256 * KIB, "bytes", "a policy file: it stands in the log of each of its runs";
+    POLICY_NODES = 50_000, "nodes", "the YAML of a policy file: what its largest count of rules takes";
+    POLICY_LEVELS = 16, "levels", "nesting in the YAML of a policy file";
+    POLICY_RULES = 2_000, "rules", "of a policy file: all of them are looked at in microseconds";
+    POLICY_REGEX_BYTES = MIB, "bytes", "one regular expression of a policy file, compiled";
+    POLICY_ID_CHARACTERS = 64, "characters", "a rule's name: each decision holds it";
+    POLICY_REASON_CHARACTERS = 500, "characters", "what a rule says of itself: a model reads it";
+    POLICY_PROBLEMS = 20, "problems", "of a policy file that one refusal names";
+    POLICY_SHOWN_CHARACTERS = 80, "characters", "what a refusal repeats of a text of a policy file";
+
+    // ------------------------------------------------------------------ audit
+    AUDIT_LINE_BYTES = 64 * KIB, "bytes", "one line of an audit file: it holds digests, no arguments and no results";
+    AUDIT_NAME_CHARACTERS = 200, "characters", "of a tool's name that nobody offers, in an audit file: a model may have made it up";
+    AUDIT_REASON_CHARACTERS = 2_000, "characters", "of why a call was refused or failed, in an audit file";
+    AUDIT_LOCK_MS = 1_000, "milliseconds", "how long a line waits for another process that writes one: a write takes microseconds";
+    AUDIT_LOCK_PAUSE_MS = 1, "milliseconds", "between two attempts to lock an audit file";
+    AUDIT_SYNC_MS = 200, "milliseconds", "after which a line of an audit file is synced, with all that came meanwhile; nothing waits for it";
+    AUDIT_CLOSE_MS = 5_000, "milliseconds", "how long the end of a run waits for the last sync of its audit file";
 
     // -------------------------------------------------------------------- cli
+    PERSONALITY_BYTES = 256 * KIB, "bytes", "a personality, and the file of variables that it names: it all stands in the prompt";
+    HISTORY_BYTES = 4 * MIB, "bytes", "a file of earlier turns, whatever it holds besides them";
+    HISTORY_TURNS = 100, "turns", "earlier turns of a conversation: the published bound";
+    HISTORY_CHARACTERS = 262_144, "characters", "earlier turns in all: the published bound";
     CONFORM_LINE_BYTES = 256 * MIB, "bytes", "one line that `mission conform` reads: as long as a line of a log may be";
     CONFORM_PROBLEMS_SHOWN = 100, "problems", "what `mission conform` prints of one line; the rest is counted";
     GRACE_SECONDS = 10, "seconds", "what is in flight may resist when a run ends, unless stated";

@@ -47,6 +47,11 @@ pub fn definition_digest(definition: &ToolDefinition) -> Digest {
     sha256_hex(canonical::of_value(&value).as_bytes())
 }
 
+/// SHA-256 of a value's canonical JSON; of `null` where there is none.
+pub fn value_digest(value: Option<&serde_json::Value>) -> Digest {
+    sha256_hex(value.map_or_else(|| "null".to_owned(), canonical::of_value).as_bytes())
+}
+
 fn joined(parts: &[&str]) -> Digest {
     let mut hasher = Sha256::new();
     for (position, part) in parts.iter().enumerate() {

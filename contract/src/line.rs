@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::digest::{self, Digest, sha256_hex};
 use crate::log::Entry;
+use crate::seal::{AFTER_SUM, BEFORE_SUM, SUM_DIGITS, seal, split_sum};
 
 /// One line of a log, read and checked.
 #[derive(Clone, Debug)]
@@ -135,12 +136,6 @@ impl std::error::Error for LineProblem {}
 
 /// How every line begins.
 pub const LINE_START: &[u8] = b"{\"seq\":";
-/// What stands between an entry and its sum.
-const BEFORE_SUM: &[u8] = b",\"sum\":\"";
-/// What stands behind the sum.
-const AFTER_SUM: &[u8] = b"\"}";
-/// Hex digits of a sum.
-const SUM_DIGITS: usize = digest::ZERO.len();
 
 /// What a line says besides its entry and its place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,12 +179,7 @@ impl LineWriter {
             out.truncate(start);
             return Err(LineProblem::Unwritable { detail: error.to_string() });
         }
-        let sum = sha256_hex(out.get(start..).unwrap_or_default());
-        out.extend_from_slice(BEFORE_SUM);
-        out.extend_from_slice(sum.as_bytes());
-        out.extend_from_slice(AFTER_SUM);
-        out.push(b'\n');
-        self.head = sum;
+        self.head = seal(start, out);
         Ok(())
     }
 
@@ -237,14 +227,6 @@ pub fn parse_line(bytes: &[u8]) -> Result<Line, LineProblem> {
         .deserialize(&mut deserializer)
         .and_then(|line| deserializer.end().map(|()| line));
     line.map_err(|error| problem.unwrap_or_else(|| LineProblem::Malformed { column: error.column(), detail: error.to_string() }))
-}
-
-/// The bytes that a line's sum is taken over, and the sum as it stands there.
-fn split_sum(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = bytes.strip_suffix(AFTER_SUM)?;
-    let (rest, sum) = rest.split_at_checked(rest.len().checked_sub(SUM_DIGITS)?)?;
-    let summed = rest.strip_suffix(BEFORE_SUM)?;
-    Some((summed, sum))
 }
 
 /// Whether a line, damaged or not, was written to its end: a sum stands in it and something follows, or its last bytes are those

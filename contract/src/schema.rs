@@ -10,19 +10,25 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::vocabulary::{self, EVENTS, Field, Kind, LOG_KINDS, Shape};
-use crate::{event, log, replay};
+use crate::{audit, event, file_schemas, lock, log, policy_schema, replay};
 
 /// The dialect that every schema names.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Every schema by its name: one an event, and `stream` (any event), `control` (any word of the control channel),
-/// `log-line`, `replay-report`.
+/// `log-line`, `audit-line`, `replay-report`; and the files that people write or read: `policy`, `skill`, `lock`, `personality`, `history`.
 pub fn all() -> BTreeMap<&'static str, Value> {
     let mut schemas: BTreeMap<&'static str, Value> = EVENTS.iter().map(|shape| (shape.name, event(shape))).collect();
     schemas.insert("stream", stream());
     schemas.insert("control", control());
     schemas.insert("log-line", log_line());
+    schemas.insert("audit-line", audit_line());
+    schemas.insert("policy", policy_schema::policy());
     schemas.insert("replay-report", replay_report());
+    schemas.insert("lock", lock());
+    schemas.insert("skill", file_schemas::skill());
+    schemas.insert("personality", file_schemas::personality());
+    schemas.insert("history", file_schemas::history());
     schemas
 }
 
@@ -32,7 +38,13 @@ pub fn one(name: &str) -> Option<Value> {
         "stream" => Some(stream()),
         "control" => Some(control()),
         "log-line" => Some(log_line()),
+        "audit-line" => Some(audit_line()),
+        "policy" => Some(policy_schema::policy()),
         "replay-report" => Some(replay_report()),
+        "lock" => Some(lock()),
+        "skill" => Some(file_schemas::skill()),
+        "personality" => Some(file_schemas::personality()),
+        "history" => Some(file_schemas::history()),
         name => vocabulary::event(name).map(event),
     }
 }
@@ -263,6 +275,36 @@ fn replay_report() -> Value {
     if let Value::Object(members) = &mut schema {
         members.insert("$schema".into(), json!(DIALECT));
         members.insert("title".into(), json!("replay-report"));
+    }
+    schema
+}
+
+fn lock() -> Value {
+    let mut schema = of::<lock::Lock>();
+    if let Value::Object(members) = &mut schema {
+        members.insert("$schema".into(), json!(DIALECT));
+        members.insert("title".into(), json!("lock"));
+        if let Some(Value::Object(format)) = members.get_mut("properties").and_then(|properties| properties.get_mut("format")) {
+            format.insert("const".into(), json!(lock::LOCK_FORMAT));
+        }
+    }
+    schema
+}
+
+fn audit_line() -> Value {
+    let mut schema = of::<audit::AuditLine>();
+    if let Value::Object(members) = &mut schema {
+        members.insert("$schema".into(), json!(DIALECT));
+        members.insert("title".into(), json!("audit-line"));
+        members.insert("additionalProperties".into(), json!(false));
+        let sum =
+            json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of the line's bytes before it." });
+        if let Some(Value::Object(properties)) = members.get_mut("properties") {
+            properties.insert("sum".into(), sum);
+        }
+        if let Some(Value::Array(required)) = members.get_mut("required") {
+            required.push(json!("sum"));
+        }
     }
     schema
 }

@@ -45,6 +45,15 @@ pub struct Spec {
     /// The allowed tools in manifest order, resolved to their full names. Absent without a skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
+    /// The digest of the set of tools that the run was held to (`--locked`). Absent when it was held to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked: Option<crate::digest::Digest>,
+    /// Most tools that the run offers (`--tool-limit`). Absent for any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_limit: Option<u64>,
+    /// True when the operator does without the checks that the skill asks for (`--no-grounding`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grounding_off: bool,
     /// Servers whose word about their tools counts (`--trust-annotations`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
@@ -78,6 +87,9 @@ pub struct Spec {
     /// Scopes granted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
+    /// The rules that narrow further what may be called (`--policy`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyText>,
     /// `bwrap` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -167,6 +179,18 @@ impl PromptText {
     pub fn of(text: &str) -> Self {
         Self { text: text.to_owned(), digest: sha256_hex(text.as_bytes()) }
     }
+}
+
+/// A policy file as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PolicyText {
+    /// Where it came from, as it was named.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// SHA-256 of its bytes, in hex.
+    pub digest: String,
 }
 
 /// An earlier turn of a conversation.

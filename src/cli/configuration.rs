@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use mission_contract::spec::{Limits, Protocol, Sampling, Supervision};
+use mission_contract::spec::{HistoryTurn, Limits, Protocol, Sampling, Supervision};
 
 use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
+use super::closing::Closing;
 use super::environment::{self, Environment, Stated};
 use super::error::CliError;
 use super::gates::{self, GatePlan};
+use super::governing::{self, Governance};
+use super::personality::Personality;
 use super::servers::{self, Servers};
 use super::speaking::{self, Speaking};
-use super::{ceilings, files, prices};
+use super::{ceilings, history, prices, skills};
 use crate::limits;
 use crate::model::settings::{self, ModelChoice, ModelPlan};
-use crate::skill::Manifest;
 
 /// Everything that is decided about a run before something is opened, started or asked.
 #[derive(Clone, Debug)]
@@ -32,8 +34,12 @@ pub struct RunConfiguration {
     pub stream: bool,
     /// How far it may go.
     pub limits: Limits,
-    /// The skill that closes the set of tools.
-    pub skill: Option<Manifest>,
+    /// Who the model is.
+    pub personality: Option<Personality>,
+    /// Earlier turns.
+    pub history: Vec<HistoryTurn>,
+    /// What closes the set of tools.
+    pub closing: Closing,
     /// The tool servers, and what they are told about us.
     pub servers: Servers,
     /// Servers whose word about their tools counts.
@@ -54,10 +60,18 @@ pub struct RunConfiguration {
     pub runs: Option<Stated>,
     /// How long what is in flight may resist when the run ends.
     pub grace: Duration,
-    /// The profile that grants scopes.
-    pub profile: &'static str,
+    /// What may be called.
+    pub governance: Governance,
     /// False when `NO_COLOR` forbids colours.
     pub colours: bool,
+}
+
+impl RunConfiguration {
+    /// The credentials that were given to it, each with the name that stands in its place.
+    pub(super) fn secrets(&self) -> Vec<(String, String)> {
+        let personality = self.personality.as_ref().map(Personality::secrets).unwrap_or_default();
+        self.servers.secrets().into_iter().chain(personality).collect()
+    }
 }
 
 /// Resolves a command line: flags beat variables, variables beat defaults, blanks are unset. Reads the skill and looks for a
@@ -74,6 +88,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let speaking = speaking::resolve(&flags.streams, environment)?;
     let gates = gates::resolve(&flags.gates, speaking.control.is_some(), environment)?;
     let grace = grace(&flags.limits)?;
+    let governance = governing::resolve(&flags.policy, environment)?;
     let servers = servers::resolve(&flags.tools.servers, environment)?;
     let stream = !flags.model.no_stream
         && !Stated::variable(environment, "MISSION_STREAM").is_some_and(|stated| environment::is_off(&stated.value));
@@ -81,8 +96,10 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let supervisor = ceilings::supervisor(&flags.limits)?;
     let prices = prices::read(Path::new(""), environment)?;
     let skill = Stated::either("--skill", flags.tools.skill.as_deref(), environment, "MISSION_SKILL");
-    let skill = skill.map(|stated| files::read_skill(&stated)).transpose()?;
-    let model = model(&flags.model, environment)?;
+    let skill = skill.map(|stated| skills::read(&stated)).transpose()?;
+    let closing = Closing::of(skill, flags.skill.locked, flags.skill.tool_limit.as_deref(), flags.skill.no_grounding)?;
+    let personality = Personality::of(flags.conversation.personality.as_deref(), environment)?;
+    let model = model(&flags.model, environment, personality.as_ref())?;
     // Which one it is, where nobody named it, its server says.
     if let Some(name) = &model.model {
         ceilings::check_price(&limits, &prices, model.provider, name)?;
@@ -92,11 +109,13 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         protocol,
         sampling,
         model: Some(model),
+        history: history::of(flags.conversation.history.as_deref(), environment)?,
+        personality,
         stream,
         limits,
         prices,
         supervisor,
-        skill,
+        closing,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,
         gates,
         speaking,
@@ -105,7 +124,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         redact_evidence: flags.streams.redact_evidence,
         runs: runs(environment),
         grace,
-        profile: "safe",
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     })
 }
@@ -219,7 +238,12 @@ pub(super) fn grace(flags: &LimitFlags) -> Result<Duration, CliError> {
         .ok_or_else(|| stated.refuse(format!("that is no time between 0 and {} seconds", limits::GRACE_SECONDS_MOST)))
 }
 
-pub(super) fn model(flags: &ModelFlags, environment: &Environment) -> Result<ModelPlan, CliError> {
+pub(super) fn model(
+    flags: &ModelFlags,
+    environment: &Environment,
+    personality: Option<&Personality>,
+) -> Result<ModelPlan, CliError> {
+    let environment = &personality.map_or_else(|| environment.clone(), |personality| personality.over(environment));
     let provider = Stated::either("--provider", flags.provider.as_deref(), environment, "MISSION_PROVIDER");
     if let Some(stated) = provider.as_ref().filter(|stated| stated.place == "MISSION_PROVIDER") {
         // The model's room knows the flag and seed 2's name; ours is told apart here.
@@ -233,8 +257,9 @@ pub(super) fn model(flags: &ModelFlags, environment: &Environment) -> Result<Mod
         provider: provider.filter(|stated| stated.place != "ELF_PROVIDER").map(|stated| stated.value),
         model: flags.model.clone(),
         script: script.map(|stated| stated.value.into()),
+        personality_provider: personality.and_then(|personality| personality.default_provider.clone()),
+        personality_model: personality.and_then(|personality| personality.default_model.clone()),
         environment: environment.clone(),
-        ..ModelChoice::default()
     };
     Ok(settings::plan(&choice)?)
 }

@@ -8,6 +8,7 @@ use super::contract_verbs::ContractVerbError;
 use crate::approvals::ApprovalError;
 use crate::journal::{JournalError, ReadError};
 use crate::model::settings::ModelError;
+use crate::policy::PolicyError;
 use crate::redact::RedactError;
 use crate::skill::SkillError;
 use crate::sys::descriptors::DescriptorError;
@@ -89,6 +90,9 @@ pub enum CliError {
     /// The skill.
     #[error(transparent)]
     Skill(#[from] SkillError),
+    /// The policy file.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// A file that was named, or is looked for, and cannot be taken.
     #[error("{place} {file}: {problem}")]
     File {

@@ -1,61 +1,17 @@
-//! The files that a command line names or that are looked for: a skill, a configuration, values to hide. Read once, bounded, regular files only.
+//! Files that are read whole, bounded, regular ones only; and the configuration, which is looked for.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::environment::{Environment, Stated};
+use super::environment::Environment;
 use super::error::{CliError, quoted};
 use crate::limits;
-use crate::skill::{FILE_NAME, Manifest};
 use crate::sys::files::open_regular;
 
-/// Reads the skill that `--skill` or its variable names: a manifest, or the folder of one.
-///
-/// # Errors
-/// A path without a manifest, or a manifest that is not understood whole.
-pub fn read_skill(stated: &Stated) -> Result<Manifest, CliError> {
-    let problem = |problem: String| CliError::File { place: stated.place.to_owned(), file: quoted(&stated.value), problem };
-    let path = Path::new(&stated.value);
-    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            problem(format!("there is no such file or folder; name a {FILE_NAME}, or the folder that holds one"))
-        }
-        _ => problem(format!("it cannot be read ({error}); name a {FILE_NAME} that can")),
-    })?;
-    let file = if metadata.is_dir() { manifest_in(path).map_err(problem)? } else { path.to_owned() };
-    let bytes = read_bounded(&file).map_err(|error| {
-        problem(format!("{} cannot be read ({error}); name a readable {FILE_NAME}", quoted(&file.to_string_lossy())))
-    })?;
-    Ok(Manifest::parse(&file.to_string_lossy(), &bytes)?)
-}
-
-fn manifest_in(folder: &Path) -> Result<PathBuf, String> {
-    let file = folder.join(FILE_NAME);
-    if file.exists() {
-        return Ok(file);
-    }
-    let mut skills: Vec<String> = fs::read_dir(folder)
-        .map_err(|error| format!("the folder cannot be read ({error}); name its {FILE_NAME}"))?
-        .filter_map(Result::ok)
-        .filter(|entry| entry.path().join(FILE_NAME).exists())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .take(LISTED)
-        .collect();
-    skills.sort();
-    Err(match skills.as_slice() {
-        [] => format!("the folder holds no {FILE_NAME}; name a folder that does"),
-        several => format!("the folder holds no {FILE_NAME} but folders that do; name one of {}", several.join(", ")),
-    })
-}
-
-/// Most skills of a folder that a refusal lists.
-const LISTED: usize = 20;
-
-/// The bytes of a regular file, and one more than a manifest may have when it is larger. It never waits for a FIFO's writer.
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// The bytes of a regular file, and one more than it may have when it is larger. It never waits for a FIFO's writer.
+pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(limits::SKILL_BYTES.saturating_add(1)).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -121,8 +77,8 @@ pub fn settings(file: &Path) -> Result<String, CliError> {
         file: quoted(&file.to_string_lossy()),
         problem,
     };
-    let bytes =
-        read_bounded(file).map_err(|error| problem(format!("it cannot be read ({error}); make it readable, or remove it")))?;
+    let bytes = read_bounded(file, limits::SKILL_BYTES)
+        .map_err(|error| problem(format!("it cannot be read ({error}); make it readable, or remove it")))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limits::SKILL_BYTES {
         return Err(problem(format!("it is larger than {} bytes; remove what is not needed", limits::SKILL_BYTES)));
     }
@@ -140,46 +96,9 @@ fn stated<'e>(environment: &'e Environment, name: &str) -> Option<&'e str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
-
-    const GOOD: &str = "---\nname: lamps\nallowed_tools: [a]\n---\nbody\n";
-
-    fn skill(path: &Path) -> Result<Manifest, String> {
-        let stated = Stated { value: path.to_str().unwrap().to_owned(), place: "--skill" };
-        let folder = path.parent().unwrap().to_str().unwrap().to_owned();
-        read_skill(&stated).map_err(|error| error.to_string().replace(&folder, "…"))
-    }
-
-    #[test]
-    fn a_skill_is_a_file_or_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let pack = folder.path().join("pack");
-        fs::create_dir(&pack).unwrap();
-        fs::write(pack.join(FILE_NAME), GOOD).unwrap();
-        assert_eq!(skill(&pack).unwrap(), skill(&pack.join(FILE_NAME)).unwrap());
-        fs::write(folder.path().join("lamps.md"), GOOD).unwrap();
-        assert_eq!(skill(&folder.path().join("lamps.md")).unwrap().name, "lamps");
-    }
-
-    #[test]
-    fn what_is_no_skill_is_refused_and_never_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir_all(path("packs/one")).unwrap();
-        fs::create_dir_all(path("packs/two")).unwrap();
-        fs::create_dir_all(path("empty")).unwrap();
-        fs::create_dir_all(path("folder/SKILL.md")).unwrap();
-        fs::write(path("packs/one/SKILL.md"), GOOD).unwrap();
-        fs::write(path("packs/two/SKILL.md"), GOOD).unwrap();
-        fs::write(path("large"), "x".repeat(70_000)).unwrap();
-        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        insta::assert_snapshot!(skill(&path("absent")).unwrap_err(), @"--skill `…/absent`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
-        insta::assert_snapshot!(skill(&path("empty")).unwrap_err(), @"--skill `…/empty`: the folder holds no SKILL.md; name a folder that does");
-        insta::assert_snapshot!(skill(&path("packs")).unwrap_err(), @"--skill `…/packs`: the folder holds no SKILL.md but folders that do; name one of one, two");
-        insta::assert_snapshot!(skill(&path("folder")).unwrap_err(), @"--skill `…/folder`: `…/folder/SKILL.md` cannot be read (it is no regular file); name a readable SKILL.md");
-        insta::assert_snapshot!(skill(&path("large")).unwrap_err(), @"the skill …/large: it is larger than 65536 bytes; what the model need not read belongs into a tool");
-        insta::assert_snapshot!(skill(&path("fifo")).unwrap_err(), @"--skill `…/fifo`: `…/fifo` cannot be read (it is no regular file); name a readable SKILL.md");
-    }
 
     fn values(paths: &[&Path]) -> Result<Vec<String>, String> {
         let named: Vec<String> = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();

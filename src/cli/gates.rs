@@ -12,6 +12,7 @@ use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use crate::approvals::{Answer, Approvals, Kind, Standing};
 use crate::limits;
+use crate::policy::{Effect, Policy};
 use crate::skill::same_tool;
 use crate::sys::clock::Clock;
 
@@ -129,7 +130,9 @@ impl GatePlan {
         self.note(spec, approvals);
         let Some(stated) = &self.approval else { return Ok(None) };
         let approved = approved(stated, offered, approvals, clock)?;
-        let is_gated = spec.gates.contains(&approved.tool) || !spec.gate_rules.is_empty();
+        let by_policy = spec.policy.as_ref().and_then(|policy| Policy::parse(policy).ok());
+        let by_policy = by_policy.is_some_and(|policy| policy.ruling(&approved.tool, &approved.arguments).effect == Effect::Gate);
+        let is_gated = spec.gates.contains(&approved.tool) || !spec.gate_rules.is_empty() || by_policy;
         let detail = format!("The tool {} needs no approval in this run: {} is not spent.", approved.tool, approved.approval_id);
         spec.approval = Some(approved);
         Ok((!is_gated).then(|| Observed { what: "approval_not_needed".to_owned(), detail, ..Observed::default() }))

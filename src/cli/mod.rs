@@ -5,17 +5,24 @@ mod approvals;
 pub mod arguments;
 mod awaited;
 pub mod ceilings;
+pub mod closing;
 pub mod configuration;
 mod contract_verbs;
 mod demo;
+mod discover;
 pub mod environment;
 pub mod error;
 pub mod files;
 pub mod gates;
+pub mod governing;
 mod hiding;
+mod history;
 mod junit;
+mod lock;
 pub mod objective;
 mod orphans;
+pub mod personality;
+mod policy;
 pub mod prices;
 mod recordings;
 mod replay;
@@ -24,8 +31,11 @@ mod resume;
 mod retell;
 mod run;
 mod runs;
+mod same_texts;
 pub mod servers;
 mod sinks;
+mod skill_check;
+pub mod skills;
 mod speaking;
 mod tools;
 mod verify;
@@ -36,8 +46,8 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 
 use arguments::{
-    ConformArguments, ContractArguments, DemoArguments, ReplayArguments, RunArguments, SchemaArguments, ToolsArguments,
-    VerifyArguments, read_verb,
+    ConformArguments, ContractArguments, DemoArguments, LockArguments, PolicyArguments, ReplayArguments, RunArguments,
+    SchemaArguments, SkillArguments, ToolsArguments, VerifyArguments, read_verb,
 };
 use environment::Environment;
 use error::CliError;
@@ -142,6 +152,18 @@ fn carry_out_verb(verb: Verb, words: &[String], environment: &Environment, inher
         }
         Verb::Runs => runs::runs(words, environment, &mut out),
         Verb::Approvals => approvals::approvals(words, environment, &mut out),
+        Verb::Skill => {
+            let Some((arguments, later)) = read_verb::<SkillArguments>(verb, words)? else { return help() };
+            skill_check::skill(&arguments, &later, environment, &mut out)
+        }
+        Verb::Lock => {
+            let Some((arguments, later)) = read_verb::<LockArguments>(verb, words)? else { return help() };
+            lock::lock(&arguments, &later, environment, &mut out)
+        }
+        Verb::Policy => {
+            let Some((arguments, _)) = read_verb::<PolicyArguments>(verb, words)? else { return help() };
+            policy::policy(&arguments, environment, &mut out)
+        }
         Verb::Verify => {
             let Some((arguments, _)) = read_verb::<VerifyArguments>(verb, words)? else { return help() };
             verify::verify(&arguments, environment, &mut out)

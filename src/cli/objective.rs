@@ -45,21 +45,27 @@ pub enum Verb {
     Tools,
     Runs,
     Approvals,
+    Skill,
+    Lock,
     Verify,
     Schema,
     Contract,
     Conform,
     Replay,
+    Policy,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Verb; 10] = [
+    pub const ALL: [Verb; 13] = [
         Verb::Run,
         Verb::Demo,
         Verb::Tools,
         Verb::Runs,
         Verb::Approvals,
+        Verb::Skill,
+        Verb::Lock,
+        Verb::Policy,
         Verb::Verify,
         Verb::Replay,
         Verb::Schema,
@@ -75,11 +81,14 @@ impl Verb {
             Verb::Tools => "tools",
             Verb::Runs => "runs",
             Verb::Approvals => "approvals",
+            Verb::Skill => "skill",
+            Verb::Lock => "lock",
             Verb::Verify => "verify",
             Verb::Schema => "schema",
             Verb::Contract => "contract",
             Verb::Conform => "conform",
             Verb::Replay => "replay",
+            Verb::Policy => "policy",
         }
     }
 
@@ -94,7 +103,7 @@ impl Verb {
 }
 
 /// Names that are kept for verbs to come, beside those that the contract lists.
-const KEPT: &[&str] = &["mcp", "lock", "policy", "skill", "completions"];
+const KEPT: &[&str] = &["mcp", "completions"];
 
 fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || VERBS.iter().any(|verb| verb.name == name && verb.status != Status::Landed)

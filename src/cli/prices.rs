@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mission_contract::spec::Pricing;
-use serde::Deserialize;
 
 use super::environment::Environment;
 use super::error::{CliError, quoted};
 use super::files;
 use crate::limits;
-use crate::skill;
+use crate::skill::{Node, Placed, Problem, read_yaml};
 
 /// Prices by provider and model; `*` is any other model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,20 +25,6 @@ impl Prices {
 
 /// The file of the harness before, whose other keys are none of ours.
 const SEED2_FILE: &str = ".judais-lobi.yml";
-
-#[derive(Default, Deserialize)]
-struct Settings {
-    #[serde(default)]
-    pricing: BTreeMap<String, BTreeMap<String, Rate>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rate {
-    prompt_per_1k: f64,
-    completion_per_1k: f64,
-    currency: Option<String>,
-}
 
 /// Reads them.
 ///
@@ -57,54 +42,68 @@ pub fn read(directory: &Path, environment: &Environment) -> Result<Prices, CliEr
     };
     let text = files::settings(&file)?;
     let problem = |problem: String| refused(&file, problem);
-    if is_ours {
-        let keys = skill::keys(&text).map_err(|place| problem(place.to_string()))?;
-        if let Some(key) = keys.iter().find(|key| key.text != "pricing") {
-            let what = match key.text.as_str() {
-                "context" => "the key `context` is not supported by this build yet; remove it".to_owned(),
-                other => format!("the key {} is unknown to this build; remove it", quoted(other)),
-            };
-            return Err(problem(key.problem(what).to_string()));
-        }
-        if keys.is_empty() {
-            return Ok(Prices::default());
-        }
+    let whole = read_yaml(&text, 0).map_err(|place| problem(place.to_string()))?;
+    let keys = whole.map("the configuration").map_err(|place| problem(place.to_string()))?;
+    if is_ours && let Some((key, _)) = keys.iter().find(|(key, _)| key.text != "pricing") {
+        let what = match key.text.as_str() {
+            "context" => "the key `context` is not supported by this build yet; remove it".to_owned(),
+            other => format!("the key {} is unknown to this build; remove it", quoted(other)),
+        };
+        return Err(problem(key.problem(what).to_string()));
     }
-    let settings: Option<Settings> = skill::settings(&text).map_err(|place| problem(place.to_string()))?;
+    match keys.iter().find(|(key, _)| key.text == "pricing") {
+        Some((_, pricing)) => prices(pricing).map_err(|place| problem(place.to_string())),
+        None => Ok(Prices::default()),
+    }
+}
+
+fn prices(pricing: &Node) -> Result<Prices, Problem> {
     let mut prices = BTreeMap::new();
-    for (provider, models) in settings.unwrap_or_default().pricing {
+    for (provider, models) in pricing.map("`pricing`")? {
         let mut priced = BTreeMap::new();
-        for (model, rate) in models {
-            let price =
-                rate.price().map_err(|why| problem(format!("pricing of {} {}: {why}", quoted(&provider), quoted(&model))))?;
-            priced.insert(model, price);
+        for (model, rate) in models.map("the prices of a provider")? {
+            priced.insert(model.text.clone(), price(model, rate)?);
         }
-        prices.insert(provider, priced);
+        prices.insert(provider.text.clone(), priced);
     }
     Ok(Prices(prices))
 }
 
-fn refused(file: &Path, problem: String) -> CliError {
-    CliError::File { place: "the configuration".to_owned(), file: quoted(&file.to_string_lossy()), problem }
-}
-
-impl Rate {
-    fn price(self) -> Result<Pricing, String> {
-        let currency = self.currency.unwrap_or_else(|| "USD".to_owned());
-        if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(format!("{} is no currency; write its code of three capital letters", quoted(&currency)));
+fn price(model: &Placed, rate: &Node) -> Result<Pricing, Problem> {
+    let (mut prompt, mut completion, mut currency) = (None, None, "USD".to_owned());
+    for (key, value) in rate.map("the price of a model")? {
+        match key.text.as_str() {
+            "prompt_per_1k" => prompt = Some(a_million(key, value)?),
+            "completion_per_1k" => completion = Some(a_million(key, value)?),
+            "currency" => {
+                currency = value.words("`currency`")?.trim().to_owned();
+                if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
+                    let what = format!("{} is no currency; write its code of three capital letters", quoted(&currency));
+                    return Err(value.problem(what));
+                }
+            }
+            other => {
+                let what =
+                    format!("the key {} is unknown; a price has prompt_per_1k, completion_per_1k and currency", quoted(other));
+                return Err(key.problem(what));
+            }
         }
-        Ok(Pricing {
-            prompt_micros: a_million("prompt_per_1k", self.prompt_per_1k)?,
-            completion_micros: a_million("completion_per_1k", self.completion_per_1k)?,
-            currency,
-        })
+    }
+    match (prompt, completion) {
+        (Some(prompt_micros), Some(completion_micros)) => Ok(Pricing { prompt_micros, completion_micros, currency }),
+        _ => Err(model.problem(format!("the price of {} has to have prompt_per_1k and completion_per_1k", quoted(&model.text)))),
     }
 }
 
 /// The price of a thousand tokens as that of a million, in millionths.
-fn a_million(key: &str, price: f64) -> Result<u64, String> {
-    micros(price * 1000.0).ok_or_else(|| format!("`{key}` is no price; give a number like 0.0025, not below 0"))
+fn a_million(key: &Placed, value: &Node) -> Result<u64, Problem> {
+    let price = value.words("a price")?.trim().parse::<f64>().ok();
+    let what = || format!("`{}` is no price; give a number like 0.0025, not below 0", key.text);
+    price.and_then(|price| micros(price * 1000.0)).ok_or_else(|| value.problem(what()))
+}
+
+fn refused(file: &Path, problem: String) -> CliError {
+    CliError::File { place: "the configuration".to_owned(), file: quoted(&file.to_string_lossy()), problem }
 }
 
 /// An amount in whole millionths; nothing where it is none.
@@ -175,7 +174,7 @@ mod tests {
         write("broken/.mission/config.yaml", "a: [\n");
         insta::assert_snapshot!(check("broken", "").unwrap_err(), @"the configuration `…/broken/.mission/config.yaml`: line 1, column 4: this cannot be read: unclosed bracket '['");
         write("list/.mission/config.yaml", "- a\n");
-        insta::assert_snapshot!(check("list", "").unwrap_err(), @"the configuration `…/list/.mission/config.yaml`: line 1, column 1: the front matter has to be a mapping of keys to values");
+        insta::assert_snapshot!(check("list", "").unwrap_err(), @"the configuration `…/list/.mission/config.yaml`: line 1, column 1: the configuration has to be a mapping of keys to values");
         write("seed/.judais-lobi.yml", "anything: [goes]\n");
         check("seed", folder.path().join("elsewhere").to_str().unwrap()).unwrap();
     }
@@ -185,10 +184,10 @@ mod tests {
         let own = |text: &str| of(".mission/config.yaml", text).unwrap_err();
         insta::assert_snapshot!(own("context: {}\n"), @"the configuration `…/.mission/config.yaml`: line 1, column 1: the key `context` is not supported by this build yet; remove it");
         insta::assert_snapshot!(own("prizing: {}\n"), @"the configuration `…/.mission/config.yaml`: line 1, column 1: the key `prizing` is unknown to this build; remove it");
-        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: -1, completion_per_1k: 0}\n"), @"the configuration `…/.mission/config.yaml`: pricing of `openai` `a`: `prompt_per_1k` is no price; give a number like 0.0025, not below 0");
-        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 9: this cannot be read: missing field `completion_per_1k`");
-        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: .inf}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 46: this cannot be read: non-finite float `.inf` rejected by the configured policy");
-        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: 1, currency: euro}\n"), @"the configuration `…/.mission/config.yaml`: pricing of `openai` `a`: `euro` is no currency; write its code of three capital letters");
-        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: 1, per_minute: 2}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 49: this cannot be read: unknown field `per_minute`, expected one of prompt_per_1k, completion_per_1k, currency");
+        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: -1, completion_per_1k: 0}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 24: `prompt_per_1k` is no price; give a number like 0.0025, not below 0");
+        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 5: the price of `a` has to have prompt_per_1k and completion_per_1k");
+        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: .inf}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 46: `completion_per_1k` is no price; give a number like 0.0025, not below 0");
+        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: 1, currency: euro}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 59: `euro` is no currency; write its code of three capital letters");
+        insta::assert_snapshot!(own("pricing:\n  openai:\n    a: {prompt_per_1k: 1, completion_per_1k: 1, per_minute: 2}\n"), @"the configuration `…/.mission/config.yaml`: line 3, column 49: the key `per_minute` is unknown; a price has prompt_per_1k, completion_per_1k and currency");
     }
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use mission_contract::log::Open;
-use mission_contract::spec::{GateRule, PromptText};
+use mission_contract::spec::{GateRule, PolicyText, PromptText};
 
 use super::environment::Stated;
 use super::error::{CliError, quoted};
-use super::{files, gates, hiding};
+use super::{gates, governing, hiding, skills};
 use crate::engine::words::RESULT_TOOL;
 use crate::journal::{LogReader, RunStore};
 use crate::limits::{LISTED_RECORDINGS, RECORDING_BYTES, size};
@@ -96,18 +96,26 @@ pub(super) struct Variation {
     skill: Option<Manifest>,
     /// The tools and the rules of gates.
     gates: Option<(Vec<String>, Vec<GateRule>)>,
+    policy: Option<PolicyText>,
 }
 
 impl Variation {
     /// Reads it.
     ///
     /// # Errors
-    /// A skill that cannot be read, a rule that is none.
-    pub(super) fn of(skill: Option<&str>, gate_tools: &[String], gate_rules: &[String]) -> Result<Self, CliError> {
-        let skill = Stated::flag("--skill", skill).map(|stated| files::read_skill(&stated)).transpose()?;
+    /// A skill that cannot be read or asks for more than this build does, a rule that is none.
+    pub(super) fn of(
+        skill: Option<&str>,
+        without_grounding: bool,
+        gate_tools: &[String],
+        gate_rules: &[String],
+        policy: Option<&str>,
+    ) -> Result<Self, CliError> {
+        let read = |stated: Stated| skills::read(&stated)?.governed(without_grounding);
+        let skill = Stated::flag("--skill", skill).map(read).transpose()?.map(|found| found.manifest);
         let (tools, rules) = (gates::names(gate_tools), gates::rules(gate_rules)?);
         let gates = (!tools.is_empty() || !rules.is_empty()).then_some((tools, rules));
-        Ok(Self { skill, gates })
+        Ok(Self { skill, gates, policy: governing::policy_of(policy)? })
     }
 
     /// What is asked of a replay: what the recording was asked, varied.
@@ -130,6 +138,9 @@ impl Variation {
             let offered = spec.allowed_tools.clone().unwrap_or_else(|| recording.tools());
             spec.gates = gates::resolved(tools, &offered)?;
             spec.gate_rules.clone_from(rules);
+        }
+        if let Some(policy) = &self.policy {
+            spec.policy = Some(policy.clone());
         }
         Ok(open)
     }

@@ -61,7 +61,8 @@ pub(super) fn replay(
         return Err(refused(wanted, &problem));
     }
     let (skill, gates) = (flags.tools.skill.as_deref(), &flags.gates);
-    let open = Variation::of(skill, &gates.gate_tool, &gates.gate)?.of_recorded(&recording)?;
+    let policy = flags.policy.policy.as_deref();
+    let open = Variation::of(skill, flags.skill.no_grounding, &gates.gate_tool, &gates.gate, policy)?.of_recorded(&recording)?;
     let redactor = Arc::new(recordings::redactor(&recording)?);
     let tells_outcome = speaking::resolve(&flags.streams, environment)?.tells_outcome;
     let events = Stated::either("--events", flags.streams.events.as_deref(), environment, "MISSION_EVENTS");

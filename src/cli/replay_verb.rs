@@ -29,7 +29,8 @@ pub(super) fn replay(arguments: &ReplayArguments, environment: &Environment, out
         let sentence = "there is no recording to replay; name runs by their ids, or their folders (see mission help replay)";
         return Err(CliError::Usage(sentence.to_owned()));
     }
-    let variation = Variation::of(arguments.skill.as_deref(), &arguments.gate_tool, &arguments.gate)?;
+    let (skill, policy) = (arguments.skill.as_deref(), arguments.policy.as_deref());
+    let variation = Variation::of(skill, arguments.no_grounding, &arguments.gate_tool, &arguments.gate, policy)?;
     let directory = std::env::current_dir().map_err(|error| CliError::no_directory(&error))?;
     let runs = Stated::variable(environment, "MISSION_RUNS");
     let store = RunStore::of(runs.as_ref().map(|stated| stated.value.as_str()), &directory);

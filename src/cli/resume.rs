@@ -8,14 +8,19 @@ use mission_contract::log::{Decision, Entry, Observed, Writer};
 use mission_contract::spec::{Protocol, ServerSpec, Spec};
 use serde_json::{Value, json};
 
-use super::arguments::{GateFlags, ModelFlags, RunArguments, RunFlags};
+use super::arguments::{GateFlags, ModelFlags, RunArguments};
+use super::closing::Closing;
 use super::configuration::{self, RunConfiguration};
 use super::environment::{Environment, Stated};
 use super::error::{CliError, quoted};
 use super::gates::{self, GatePlan};
+use super::governing;
+use super::personality::Personality;
+use super::same_texts;
 use super::servers::{self, Servers};
 use super::speaking;
-use super::{ceilings, files, hiding};
+use super::{ceilings, hiding};
+use crate::audit::Place;
 use crate::driver::{Known, Taken};
 use crate::engine::behaviours;
 use crate::engine::fold::{Fold, Folded};
@@ -142,7 +147,8 @@ pub(super) fn resolve(
     let spec = held.spec();
     agrees("the objective", objective.as_deref().filter(|text| !text.trim().is_empty()), &spec.objective)?;
     same_model(&flags.model, held)?;
-    same_skill(&flags, spec)?;
+    let personality = Personality::of(flags.conversation.personality.as_deref(), environment)?;
+    same_texts::check(&flags, environment, personality.as_ref(), spec)?;
     let mut changed = BTreeMap::new();
     let given = servers::resolve(&flags.tools.servers, environment)?;
     let typed = !(flags.tools.servers.mcp_stdio.is_empty() && flags.tools.servers.mcp_url.is_empty());
@@ -171,6 +177,8 @@ pub(super) fn resolve(
             return Err(differs("--supervisor", &stated.value, &format!("{:?}", spec.supervisor).to_lowercase()));
         }
     }
+    let mut governance = governing::same(&flags.policy, environment, spec, &mut changed)?;
+    {}
     let mut variables = environment.clone();
     if let Some(base) = &spec.base_url {
         let ours = Stated::variable(environment, "LOCAL_API_BASE");
@@ -186,9 +194,15 @@ pub(super) fn resolve(
     };
     // Where nobody is asked and nothing is called, nothing has to be there.
     let goes_on = held.goes_on(decision, &changed);
+    if !goes_on {
+        governance.audit = Place::Nowhere;
+    }
     let servers = if goes_on { servers } else { Servers { requests: Vec::new(), ..servers } };
     let model = match goes_on {
-        true => Some(configuration::model(&choice, &variables)?.behind(held.replies, spec.protocol == Protocol::Native)),
+        true => Some(
+            configuration::model(&choice, &variables, personality.as_ref())?
+                .behind(held.replies, spec.protocol == Protocol::Native),
+        ),
         false => None,
     };
     let now = model.as_ref().and_then(|model| model.base_url.as_ref());
@@ -209,7 +223,9 @@ pub(super) fn resolve(
         limits,
         prices: super::prices::Prices::default(),
         supervisor: spec.supervisor,
-        skill: None,
+        personality,
+        history: Vec::new(),
+        closing: Closing::default(),
         trusted: spec.trusted.clone(),
         gates,
         servers,
@@ -219,7 +235,7 @@ pub(super) fn resolve(
         speaking,
         runs: configuration::runs(environment),
         grace: configuration::grace(&flags.limits)?,
-        profile: "safe",
+        governance,
         colours: Stated::variable(environment, "NO_COLOR").is_none(),
     };
     Ok(Resumed { configuration, changed })
@@ -245,7 +261,7 @@ pub(super) fn torn(tail: &Tail) -> Option<Observed> {
     Some(Observed { what: "torn_tail".to_owned(), detail, ..Observed::default() })
 }
 
-fn differs(place: &str, given: &str, recorded: &str) -> CliError {
+pub(super) fn differs(place: &str, given: &str, recorded: &str) -> CliError {
     CliError::Refused(format!(
         "{place} is {} here and {} in the run; leave it out to carry the run on, or begin a new one",
         quoted(given),
@@ -253,7 +269,7 @@ fn differs(place: &str, given: &str, recorded: &str) -> CliError {
     ))
 }
 
-fn agrees(place: &str, given: Option<&str>, recorded: &str) -> Result<(), CliError> {
+pub(super) fn agrees(place: &str, given: Option<&str>, recorded: &str) -> Result<(), CliError> {
     match given {
         Some(given) if given != recorded => Err(differs(place, given, recorded)),
         _ => Ok(()),
@@ -317,17 +333,6 @@ fn same_gates(
         changed.insert(CHANGED_GATE_WAIT.to_owned(), json!(wait.unwrap_or(0)));
     }
     Ok(plan)
-}
-
-/// A skill that is named again has the digest of the run's.
-fn same_skill(flags: &RunFlags, spec: &Spec) -> Result<(), CliError> {
-    let Some(stated) = Stated::flag("--skill", flags.tools.skill.as_deref()) else { return Ok(()) };
-    let given = files::read_skill(&stated)?.reference();
-    match &spec.skill {
-        Some(recorded) if recorded.digest == given.digest => Ok(()),
-        Some(recorded) => Err(differs("the digest of --skill", &given.digest, &recorded.digest)),
-        None => Err(differs("--skill", &given.name, "none")),
-    }
 }
 
 /// The servers of the run, as its log keeps them; those of which something was masked as they are given again.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mission_contract::LOG_FORMAT;
 use mission_contract::event::Outcome;
-use mission_contract::log::{Open, ServerCondition, ToolDefinition};
+use mission_contract::log::{Open, ToolDefinition};
 use mission_contract::spec::{PromptText, ServerSpec, Spec, Texts};
 use mission_contract::vocabulary::exit;
 use serde_json::Value;
@@ -17,15 +17,17 @@ use super::arguments::RunArguments;
 use super::awaited::{self, Waiting};
 use super::ceilings;
 use super::configuration::{self, RunConfiguration};
+use super::discover::is_short;
 use super::environment::{Environment, Stated};
 use super::error::CliError;
 use super::orphans::{self, Closer};
 use super::resume::{self, Held};
-use super::{approvals, hiding, retell, sinks, speaking};
+use super::{approvals, closing, governing, hiding, retell, sinks, speaking};
 use crate::approvals::Approvals;
-use crate::driver::{self, Beginning, Desk, Ended, Opening, Parts};
-use crate::engine::words::RESULT_TOOL;
-use crate::engine::{behaviours, texts};
+use crate::audit::AuditFile;
+use crate::driver::{self, Auditing, Beginning, Desk, Ended, Opening, Parts};
+use crate::engine::behaviours;
+use crate::engine::texts;
 use crate::journal::{RunLog, RunStore, is_run_id};
 use crate::model::ModelBackend;
 use crate::redact::Redactor;
@@ -96,7 +98,7 @@ pub fn run(arguments: RunArguments, environment: &Environment, inherited: &mut I
         },
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::from(stretch.ms()));
-    hiding::add(configuration.servers.secrets());
+    hiding::add(configuration.secrets());
     let redactor = Arc::new(hiding::redactor()?.as_ref().clone().with_evidence(configuration.redact_evidence));
     let events = configuration.events.as_ref().map(|stated| inherited.output(stated.place, &stated.value)).transpose()?;
     let control = configuration.speaking.control.as_ref();
@@ -244,25 +246,35 @@ async fn mission(
         let leg = model.as_ref().map(|model| model.leg());
         let mut sinks = sinks::sinks(events, configuration.speaking.ends_with_reader, gone, &clock, &redactor, environment)?;
         sinks.push(witness);
-        let (beginning, leg, log) = match stretch {
+        let (beginning, leg, log, audit) = match stretch {
             Stretch::First { run_id } => {
-                let allowed = close_set(&configuration, &discovery)?;
                 let (provider, name) = leg.as_ref().map(|leg| (leg.provider.as_str(), leg.model.as_str())).unwrap_or_default();
                 let pricing = ceilings::check_price(&configuration.limits, &configuration.prices, provider, name)?;
-                let mut spec = Spec {
-                    pricing,
-                    approvals_off: !approvals.is_kept(),
-                    ..spec(&configuration, allowed, store.is_kept(), &redactor)
-                };
+                let mut spec =
+                    Spec { pricing, approvals_off: !approvals.is_kept(), ..spec(&configuration, store.is_kept(), &redactor) };
+                observed.extend(configuration.closing.close(&mut spec, &discovery)?);
+                configuration.governance.write(&mut spec);
                 if is_short(&discovery) {
                     configuration.gates.keep(&mut spec, &approvals);
                 } else {
                     let offered = offered(&spec, &discovery);
                     observed.extend(configuration.gates.close(&mut spec, &offered, &approvals, &*clock)?);
                 }
+                let audit = configuration.governance.audit(&clock)?;
+                spec.audit_ref = governing::audit_ref(audit.as_ref());
                 let log = match run_id {
-                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks)?,
-                    None => RunLog::create(&store, &store.mint(clock.as_ref())?, Arc::clone(&clock), sinks)?,
+                    Some(run_id) => RunLog::create_exactly(&store, &run_id, Arc::clone(&clock), sinks),
+                    None => {
+                        let run_id = store.mint(clock.as_ref());
+                        run_id.and_then(|run_id| RunLog::create(&store, &run_id, Arc::clone(&clock), sinks))
+                    }
+                };
+                let (log, audit) = match (log, audit) {
+                    (Ok(log), audit) => (log, audit),
+                    (Err(error), audit) => {
+                        audit.into_iter().for_each(AuditFile::discard);
+                        return Err(error.into());
+                    }
                 };
                 let open = Open {
                     format: LOG_FORMAT,
@@ -271,11 +283,13 @@ async fn mission(
                     run_id: log.run_id().to_owned(),
                     spec,
                 };
-                (Beginning::Fresh(Box::new(open)), leg, log)
+                (Beginning::Fresh(Box::new(open)), leg, log, audit)
             }
             Stretch::Later(later) => {
                 let Later { held, changed, waiting } = *later;
+                let audit = configuration.governance.audit(&clock)?;
                 let leg = leg.filter(|leg| leg != held.folded.run.leg());
+                closing::still_locked(&held.folded.run, &discovery)?;
                 observed.extend(waiting.observed);
                 if let Some((id, spent, digest)) = &waiting.spend {
                     let spent = approvals.spend(id, spent, digest, clock.as_ref());
@@ -284,12 +298,12 @@ async fn mission(
                 let (held, tail, taken) = held.into_taken(changed, waiting.decision);
                 observed.extend(resume::torn(&tail));
                 let log = RunLog::reopen(held, &tail, Arc::clone(&clock), sinks)?;
-                (Beginning::Taken(Box::new(taken)), leg, log)
+                (Beginning::Taken(Box::new(taken)), leg, log, audit)
             }
         };
-        Ok::<_, CliError>((model, beginning, leg, log))
+        Ok::<_, CliError>((model, beginning, leg, log, audit))
     };
-    let (model, beginning, leg, log) = match opening() {
+    let (model, beginning, leg, log, audit) = match opening() {
         Ok(opening) => opening,
         Err(refusal) => {
             tools.close().await;
@@ -312,12 +326,13 @@ async fn mission(
         desk: Desk {
             approvals,
             objective: redactor.text(&configuration.objective).into_owned(),
-            run_id,
+            run_id: run_id.clone(),
             expiry: configuration.gates.expiry,
             redactor: Arc::clone(&redactor),
             clock,
         },
         outside,
+        auditing: Auditing { file: audit, run_id, profile: configuration.governance.profile.clone() },
     };
     let ended = driver::drive(Opening { beginning, leg, discovery, observed }, parts).await;
     if let Some(closer) = closer {
@@ -336,11 +351,6 @@ fn in_time(configuration: &RunConfiguration) -> Vec<ServerRequest> {
     requests
 }
 
-/// A server that is needed did not come up: the run ends before anything is offered.
-fn is_short(discovery: &Discovery) -> bool {
-    discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional)
-}
-
 /// The tools that a run offers.
 fn offered<'d>(spec: &Spec, discovery: &'d Discovery) -> Vec<&'d ToolDefinition> {
     match &spec.allowed_tools {
@@ -352,32 +362,19 @@ fn offered<'d>(spec: &Spec, discovery: &'d Discovery) -> Vec<&'d ToolDefinition>
     }
 }
 
-/// The tools that the skill allows, by their full names. A required server that is away ends the run by itself, and refuses nothing here.
-fn close_set(configuration: &RunConfiguration, discovery: &Discovery) -> Result<Option<Vec<String>>, CliError> {
-    let Some(skill) = &configuration.skill else { return Ok(None) };
-    if is_short(discovery) {
-        return Ok(Some(Vec::new()));
-    }
-    // What the engine answers itself is always on offer: a manifest may name it, and need not.
-    let results = std::iter::once(RESULT_TOOL.to_owned());
-    let offered: Vec<String> = discovery.tools.iter().map(|tool| tool.full_name()).chain(results).collect();
-    let mut allowed = skill.close(&offered)?;
-    allowed.retain(|name| name != RESULT_TOOL);
-    Ok(Some(allowed))
-}
-
-fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, recorded: bool, redactor: &Redactor) -> Spec {
-    let skill = configuration.skill.as_ref();
+fn spec(configuration: &RunConfiguration, recorded: bool, redactor: &Redactor) -> Spec {
+    let skill = configuration.closing.skill.as_ref();
+    let personality = configuration.personality.as_ref();
     let model = configuration.model.as_ref();
     Spec {
         objective: configuration.objective.clone(),
         protocol: configuration.protocol,
         texts: Texts {
-            persona: text(texts::PERSONA),
+            persona: text(personality.map_or(texts::PERSONA, |personality| personality.system_message.trim())),
             skill: text(&skill.map(|skill| skill.prompt()).unwrap_or_default()),
             protocol: text(texts::protocol(configuration.protocol)),
             conduct: text(texts::CONDUCT),
-            history: Vec::new(),
+            history: configuration.history.clone(),
         },
         sampling: configuration.sampling.clone(),
         provider: model.map(|model| model.provider.to_owned()).unwrap_or_default(),
@@ -387,9 +384,7 @@ fn spec(configuration: &RunConfiguration, allowed_tools: Option<Vec<String>>, re
         limits: configuration.limits.clone(),
         supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
-        allowed_tools,
         trusted: configuration.trusted.clone(),
-        profile: Some(configuration.profile.to_owned()),
         sandbox: Some("none".to_owned()),
         servers: configuration.servers.requests.iter().map(|request| server_spec(request, redactor)).collect(),
         redact_evidence: configuration.redact_evidence,
@@ -439,7 +434,11 @@ fn exit_of(ended: &Ended, tells_outcome: bool, redactor: &Redactor) -> Exit {
         diagnostics::say(redactor, &failed.to_string());
         return Exit::Code(exit::JOURNAL_FAILED);
     }
-    let failure = ended.internal.as_ref().or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
+    let failure = ended
+        .internal
+        .as_ref()
+        .or(ended.audit.as_ref())
+        .or_else(|| ended.ending.as_ref().and_then(|ending| ending.failure.as_ref()));
     if let Some(failure) = failure {
         diagnostics::say(redactor, failure);
     }

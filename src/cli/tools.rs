@@ -8,15 +8,14 @@ use serde_json::json;
 
 use super::arguments::{Asked, ToolsArguments};
 use super::configuration::refuse_later;
+use super::discover::{discover, is_short};
 use super::environment::Environment;
 use super::error::CliError;
 use super::run::Exit;
 use super::servers;
 use crate::engine::summary;
 use crate::stream::console::visible::one_line as harmless;
-use crate::sys::signals::EndSignals;
-use crate::tools::mcp::{PlaneOptions, connect};
-use crate::tools::{Discovery, ToolPlane};
+use crate::tools::Discovery;
 
 /// Starts the servers, prints what they offer, and ends them. Exit code 1 when one of them did not come up.
 ///
@@ -35,24 +34,11 @@ pub fn tools(
             "there is no server to ask; name one with --mcp-stdio NAME=COMMAND or --mcp-url NAME=URL".to_owned(),
         ));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::system("a runtime", &error))?;
-    let discovery = runtime.block_on(async {
-        let mut signals = EndSignals::catch().map_err(|error| CliError::system("the signals", &error))?;
-        let options = PlaneOptions { client_name: servers.client_name, ..PlaneOptions::default() };
-        tokio::select! {
-            (plane, discovery, _) = connect(servers.requests, options) => {
-                plane.close().await;
-                Ok(Ok(discovery))
-            }
-            signal = signals.first() => Ok::<_, CliError>(Err(signal)),
-        }
-    })?;
-    let discovery = match discovery {
+    let discovery = match discover(servers)? {
         Ok(discovery) => discovery,
         Err(signal) => return Ok(Exit::Signal(signal)),
     };
-    let failed = discovery.servers.iter().any(|server| server.state == ServerCondition::Failed && !server.optional);
+    let failed = is_short(&discovery);
     let text = if arguments.json { as_json(&discovery) } else { as_text(&discovery) };
     let text = super::hiding::redactor()?.text(&text).into_owned();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;

@@ -1,16 +1,18 @@
 //! `mission verify RUN…`: a sentence a run, exit code 1 when one of them is not what was written.
 
 use std::io::Write;
+use std::path::Path;
 
 use mission_contract::digest;
 use mission_contract::vocabulary::exit;
 
 use super::arguments::VerifyArguments;
 use super::environment::{Environment, Stated};
-use super::error::CliError;
+use super::error::{CliError, quoted};
 use super::run::Exit;
 use super::runs::Runs;
-use crate::journal::{Verdict, verify as verify_log};
+use crate::audit;
+use crate::journal::{RunPlace, Verdict, verify as verify_log};
 use crate::stream::console::visible::one_line as harmless;
 
 /// Verifies the logs of some runs and prints what they are.
@@ -20,24 +22,57 @@ use crate::stream::console::visible::one_line as harmless;
 pub fn verify(arguments: &VerifyArguments, environment: &Environment, out: &mut dyn Write) -> Result<Exit, CliError> {
     let runs = Runs::open(environment)?;
     if arguments.runs.is_empty() {
-        return Err(CliError::Usage("`mission verify` needs a run: its id, its folder or its log".to_owned()));
+        return Err(CliError::Usage("`mission verify` needs a run: its id, its folder or its log; or an audit file".to_owned()));
     }
     let head = Stated::flag("--head", arguments.head.as_deref()).map(|stated| sum(&stated)).transpose()?;
     if head.is_some() && arguments.runs.len() > 1 {
         return Err(CliError::Usage("--head names a line of one log; verify that run by itself".to_owned()));
     }
     // All of them are there before the first is read: a wrong word is found out at once.
-    let places = arguments.runs.iter().map(|word| runs.find(word)).collect::<Result<Vec<_>, _>>()?;
+    let find = |word: &String| match audit::is_audit_file(Path::new(word)) {
+        true => Ok(Named::Audit(word.clone())),
+        false => runs.find(word).map(Named::Run),
+    };
+    let places = arguments.runs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let mut code = exit::FINE;
     for place in &places {
-        let verdict = verify_log(place, head.as_deref())?;
-        if verdict.fault.is_some() {
+        let (text, is_fine) = match place {
+            Named::Run(place) => {
+                let verdict = verify_log(place, head.as_deref())?;
+                (said(&place.name, &verdict), verdict.fault.is_none())
+            }
+            Named::Audit(file) => {
+                let verdict = audit::verify(Path::new(file), head.as_deref())
+                    .map_err(|error| CliError::Failed(format!("the audit file {} cannot be read: {error}", quoted(file))))?;
+                (said_of_audit(file, &verdict), verdict.fault.is_none() && !verdict.is_cut)
+            }
+        };
+        if !is_fine {
             code = exit::FAILED;
         }
-        let text = runs.redactor.text(&said(&place.name, &verdict)).into_owned();
+        let text = runs.redactor.text(&text).into_owned();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
     }
     Ok(Exit::Code(code))
+}
+
+/// What a word names.
+enum Named {
+    Run(RunPlace),
+    Audit(String),
+}
+
+fn said_of_audit(file: &str, verdict: &audit::Verdict) -> String {
+    let file = harmless(file);
+    match &verdict.fault {
+        Some((line, problem)) => {
+            format!("{file}: NOT what was written: line {line}: {}\n", harmless(&problem.to_string()))
+        }
+        None if verdict.is_cut => {
+            format!("{file}: NOT what was written: it holds no line with that sum: its end was cut\n")
+        }
+        None => format!("{file}: fine, {}, head {}\n", counted(verdict.lines, "line"), verdict.head),
+    }
 }
 
 fn said(name: &str, verdict: &Verdict) -> String {

@@ -118,6 +118,7 @@ async fn run_before(
             clock: Arc::new(SystemClock::start()),
         },
         outside: super::Outside::default(),
+        auditing: Auditing { file: None, run_id: "run_1-1".to_owned(), profile: "safe".to_owned() },
     };
     let ended = drive(
         Opening { beginning: Beginning::Fresh(Box::new(open)), leg: Some(Leg::default()), discovery, observed: Vec::new() },

@@ -1,6 +1,7 @@
 //! The only loop that does I/O: it carries out the engine's effects, and feeds back what came of them. Every input is journaled before the
 //! engine sees it. It decides nothing.
 
+mod auditing;
 mod closing;
 mod desk;
 mod fragments;
@@ -19,7 +20,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mission_contract::event::{Event, Notice};
 use mission_contract::log::{
-    CallEnd, CallResult, Control, ControlSource, Decision, Entry, Observed, Purpose, Reply, ReplyEnd, Timer,
+    CallEnd, CallResult, Closed, Control, ControlSource, Decision, Entry, Observed, Purpose, Reply, ReplyEnd, Timer,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -34,6 +35,8 @@ use crate::redact::Redactor;
 use crate::sys::clock::Clock;
 use crate::sys::signals::{Again, EndSignal, EndSignals, came};
 use crate::tools::{Discovery, PlaneEvent, ToolPlane};
+pub use auditing::Auditing;
+use auditing::Auditor;
 use closing::{Watchers, close};
 pub use desk::{Desk, decision};
 use desk::{Heard, Listening};
@@ -59,6 +62,8 @@ pub struct Ended {
     pub cancelled: bool,
     /// What went wrong inside.
     pub internal: Option<String>,
+    /// Why the last lines of the audit file may not be on the disk.
+    pub audit: Option<String>,
     /// Sinks that were given up, and how many records each was not given.
     pub given_up: Vec<(String, u64)>,
 }
@@ -77,7 +82,7 @@ impl From<FoldError> for Broken {
 
 /// Runs a mission to its end. `mission_finished` goes out on every path: a panic and a failed journal included.
 pub async fn drive(opening: Opening, parts: Parts) -> Ended {
-    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk, outside } = parts;
+    let Parts { log, model, tools, reports, sinks, redactor, clock, signals, grace, desk, outside, auditing } = parts;
     let mut driver = Driver {
         engine: Run::default(),
         log,
@@ -93,6 +98,7 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
         grace,
         desk,
         hearing: Hearing::new(outside),
+        auditor: Auditor::new(auditing),
         gate: None,
         has_waited: false,
         gate_until: None,
@@ -133,9 +139,17 @@ pub async fn drive(opening: Opening, parts: Parts) -> Ended {
             Patience::AtMost(left.max(Duration::from_millis(CLOSING_MS)))
         }
     };
-    let Driver { log, ending, signal, signals, again, grace, .. } = driver;
+    let Driver { log, ending, signal, signals, again, grace, auditor, .. } = driver;
     let closing = close(log, patience, tools, Watchers { signals, again, grace }).await;
-    Ended { ending, journal: journal.or(closing.failed), signal, cancelled, internal, given_up: closing.given_up }
+    Ended {
+        ending,
+        journal: journal.or(closing.failed),
+        signal,
+        cancelled,
+        internal,
+        audit: auditor.close(),
+        given_up: closing.given_up,
+    }
 }
 
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
@@ -159,6 +173,7 @@ struct Driver {
     grace: Duration,
     desk: Desk,
     hearing: Hearing,
+    auditor: Auditor,
     /// A decision that is waited for, and until when.
     gate: Option<Listening>,
     /// The next call waited for a person.
@@ -215,6 +230,9 @@ impl Driver {
                     self.input(Entry::Decision(decision))?;
                 }
                 Woke::Decision(Heard::Observed(observed)) => self.input(Entry::Observed(observed))?,
+                Woke::Unaudited(detail) => {
+                    self.input(Entry::Closed(Closed { by: "audit".to_owned(), detail: Some(detail) }))?;
+                }
                 Woke::NobodyDecided => {
                     self.leave_gate();
                     self.input(Entry::Timer(Timer { name: GATE_TIMER.to_owned() }))?;
@@ -245,6 +263,9 @@ impl Driver {
         let (is_signalled, is_ending) = (self.signal.is_some(), self.end_by.is_some());
         let end_by = self.end_by;
         let timer = self.timer.map(|(_, at)| at);
+        if let Some(detail) = self.auditor.failure() {
+            return Woke::Unaudited(detail);
+        }
         if let Some(decision) = self.claimed.take() {
             return Woke::Decision(Heard::Decision(decision));
         }
@@ -343,6 +364,9 @@ impl Driver {
                 let wait = at.map(|at| Duration::from_millis(at.saturating_sub(self.clock.monotonic_ms())));
                 self.timer = wait.and_then(|wait| Instant::now().checked_add(wait)).map(|at| (name, at));
             }
+            Effect::Audit(audited) => self.auditor.note(*audited, ms, &self.redactor),
+            // Its line could not be written.
+            Effect::Dispatch { .. } if self.auditor.has_failed() => {}
             Effect::Dispatch { intent, dispatch } => {
                 self.log.append(ms, Entry::Intent(*intent));
                 let cancel = CancellationToken::new();
@@ -432,6 +456,7 @@ impl Driver {
             ..CallResult::default()
         });
         result.of = calling.ordinal;
+        self.auditor.returned(&result, self.clock.monotonic_ms(), &self.redactor);
         self.input(Entry::Result(result))
     }
 

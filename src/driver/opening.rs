@@ -6,7 +6,7 @@ use std::time::Duration;
 use mission_contract::log::{Catalogue, Decision, Entry, Leg, Observed, Open, Writer};
 use tokio::sync::mpsc;
 
-use super::{Desk, Driver, Known, Outside};
+use super::{Auditing, Desk, Driver, Known, Outside};
 use crate::engine::effect::Effect;
 use crate::engine::fold::Folded;
 use crate::engine::run::FoldError;
@@ -76,6 +76,8 @@ pub struct Parts {
     pub desk: Desk,
     /// How it is spoken to while it goes on.
     pub outside: Outside,
+    /// Where it is written down what is called.
+    pub auditing: Auditing,
 }
 
 impl Driver {

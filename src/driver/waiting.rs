@@ -82,6 +82,8 @@ pub(super) enum Woke {
     Timer,
     /// Whoever asked the run to end asks again.
     Again,
+    /// The audit file takes nothing any more.
+    Unaudited(String),
 }
 
 /// What comes of a question where there is no model.

@@ -1,5 +1,6 @@
 //! What the engine wants done. The driver does it, in this order, and nothing else.
 
+use mission_contract::audit::Verdict;
 use mission_contract::event::{Event, Outcome};
 use mission_contract::log::{Ask, Intent};
 
@@ -26,6 +27,9 @@ pub enum Effect {
     AbortAsk,
     /// Give up the ask in flight; its `reply` follows at once, and the run goes on.
     CutAsk,
+    /// Write down what becomes of a call. One that is about to go out ([`Audited::is_outgoing`]) is dispatched by the next effect, and not
+    /// before this is written: where it cannot be, it is not dispatched at all.
+    Audit(Box<Audited>),
     /// Journal the intent, wait until it is durable, make the call; a `result` follows.
     Dispatch {
         /// The line.
@@ -86,6 +90,51 @@ pub struct GateRequest {
     pub is_doubt: bool,
     /// Why it waits, a sentence.
     pub reason: String,
+}
+
+/// What an audit file says of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audited {
+    /// The tool's full name; as the model spelt it where there is none.
+    pub tool: String,
+    /// What it was to do, where its scopes depend on that.
+    pub action: Option<String>,
+    /// The scopes that the call needs.
+    pub scopes: Vec<String>,
+    /// The rule that decided.
+    pub rule: String,
+    /// What became of it so far.
+    pub verdict: Verdict,
+    /// Why it is refused.
+    pub reason: Option<String>,
+    /// The step in which it was proposed.
+    pub step: u64,
+    /// The key of one that goes out.
+    pub key: Option<String>,
+    /// The approval that decided, and who gave it.
+    pub approval: Option<(String, String)>,
+    /// SHA-256 of the canonical arguments.
+    pub arguments_digest: String,
+    /// What came of one that the engine answered itself.
+    pub made: Option<Made>,
+}
+
+impl Audited {
+    /// It is about to be dispatched.
+    pub fn is_outgoing(&self) -> bool {
+        self.key.is_some()
+    }
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// As in its `tool_result`.
+    pub exit_code: i64,
+    /// Bytes of its text.
+    pub bytes: u64,
+    /// SHA-256 of its text.
+    pub digest: String,
 }
 
 /// How a run ended.

@@ -61,7 +61,12 @@ impl Fold {
                     match effect {
                         Effect::Emit { .. } | Effect::Ask { .. } | Effect::Dispatch { .. } => self.due.push_back(effect),
                         Effect::Finish(ending) => self.ending = Some(ending),
-                        Effect::AbortAsk | Effect::CutAsk | Effect::CancelCall | Effect::ListAgain | Effect::LeaveGate => {}
+                        Effect::AbortAsk
+                        | Effect::CutAsk
+                        | Effect::CancelCall
+                        | Effect::ListAgain
+                        | Effect::LeaveGate
+                        | Effect::Audit(_) => {}
                         Effect::OpenGate(_) | Effect::AwaitDecision { .. } | Effect::Claim { .. } | Effect::Arm { .. } => {}
                     }
                 }

@@ -42,6 +42,10 @@ pub struct Offer {
     gone: BTreeMap<String, Offered>,
     /// The manifest's order; without a manifest the order is the names'.
     closed: Option<Vec<String>>,
+    /// Most tools on offer.
+    limit: Option<u64>,
+    /// Tools that would have joined past it and were not told yet, each with its server.
+    kept_out: BTreeMap<String, String>,
     names: FunctionNames,
 }
 
@@ -57,6 +61,26 @@ impl Offer {
             offer.names.assign(&name);
         }
         offer
+    }
+
+    /// The same, and no tool joins past so many.
+    #[must_use]
+    pub fn limited(self, limit: Option<u64>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// The tools that were kept out since this was last asked, each with its server.
+    pub fn kept_out(&mut self) -> BTreeMap<String, String> {
+        std::mem::take(&mut self.kept_out)
+    }
+
+    /// The digest of a tool's definition, on offer or gone.
+    pub fn digest(&self, name: &str) -> Option<&str> {
+        self.tools.get(name).or_else(|| self.gone.get(name)).map(|tool| tool.digest.as_str())
+    }
+
+    fn is_full(&self) -> bool {
+        self.limit.is_some_and(|limit| u64::try_from(self.tools.len()).unwrap_or(u64::MAX) >= limit)
     }
 
     fn join(&mut self, definition: &ToolDefinition) {
@@ -85,6 +109,9 @@ impl Offer {
             match known.map(|tool| tool.digest == definition_digest(definition)) {
                 Some(true) => self.tools.extend(self.gone.remove_entry(&name)),
                 Some(false) => changed.push((name, definition.server.clone())),
+                None if self.closed.is_none() && self.is_full() => {
+                    self.kept_out.insert(name, definition.server.clone());
+                }
                 None if self.closed.is_none() => {
                     self.join(definition);
                     self.names.assign(&name);

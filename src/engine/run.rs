@@ -6,6 +6,7 @@ mod control;
 mod doubt;
 mod frame;
 mod gates;
+mod judging;
 mod phase;
 mod replies;
 mod review;
@@ -31,7 +32,8 @@ use self::gates::Gates;
 use self::phase::Phase;
 use self::review::Watching;
 pub use self::stretch::{
-    Awaited, CHANGED_BYTES, CHANGED_COST, CHANGED_GATE_WAIT, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS, is_resumable,
+    Awaited, CHANGED_AUDIT, CHANGED_BYTES, CHANGED_COST, CHANGED_GATE_WAIT, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS,
+    is_resumable,
 };
 use super::conversation::Conversation;
 use super::effect::{Effect, Ending};
@@ -39,6 +41,7 @@ use super::ledger::Ledger;
 use super::offer::Offer;
 use super::reading::Proposed;
 use super::results::Results;
+use crate::policy::Authority;
 
 /// An input that does not fit the state: the log is not one that this engine writes.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -73,6 +76,8 @@ struct Turn {
 pub struct Run {
     phase: Phase,
     open: Open,
+    /// What decides about its calls.
+    authority: Authority,
     epoch: u64,
     leg: Leg,
     servers: Vec<ServerState>,
@@ -116,6 +121,7 @@ impl Default for Run {
         Self {
             phase: Phase::Fresh,
             open: Open::default(),
+            authority: Authority::default(),
             epoch: 1,
             leg: Leg::default(),
             servers: Vec::new(),
@@ -158,6 +164,7 @@ impl Run {
         match (input, &self.phase) {
             (Entry::Open(open), Phase::Fresh) => {
                 self.open = open.as_ref().clone();
+                self.govern();
                 self.phase = Phase::Opened { announced: false };
             }
             (Entry::Writer(writer), phase) if !matches!(phase, Phase::Fresh) => self.taken_over(writer),
@@ -239,7 +246,7 @@ impl Run {
     fn start(&mut self, catalogue: &Catalogue) {
         let spec = &self.open.spec;
         self.servers = catalogue.servers.clone();
-        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone());
+        self.offer = Offer::new(&catalogue.tools, spec.allowed_tools.clone()).limited(spec.tool_limit);
         let tools_of = |name: &str| catalogue.tools.iter().filter(|tool| tool.server == name).count() as u64;
         let servers = self.servers.iter().map(|server| server_ref(server, tools_of(&server.name))).collect();
         let gated = self.offer.gated(|definition| self.is_gated(definition));
@@ -262,6 +269,7 @@ impl Run {
             skill: spec.skill.clone(),
             servers,
             control: spec.control.then_some(true),
+            policy: spec.policy.as_ref().map(|policy| policy.digest.clone()),
             ..MissionStarted::default()
         };
         self.emit(Event::MissionStarted(started));
@@ -381,6 +389,8 @@ mod control_tests;
 mod endings_tests;
 #[cfg(test)]
 mod gates_tests;
+#[cfg(test)]
+mod judging_tests;
 #[cfg(test)]
 mod replies_tests;
 #[cfg(test)]

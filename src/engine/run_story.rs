@@ -9,7 +9,7 @@ use mission_contract::log::{
 use mission_contract::spec::{PromptText, Protocol, Spec};
 use serde_json::{Value, json};
 
-use super::effect::Effect;
+use super::effect::{Audited, Effect};
 use super::request::ModelRequest;
 use super::run::{FoldError, Run};
 
@@ -32,6 +32,10 @@ pub struct Story {
     pub ms: u64,
     /// The number of the last question to a reviewer.
     reviews: u64,
+    /// What an audit file is told.
+    pub audited: Vec<Audited>,
+    /// The rules of decision that it is opened with.
+    pub behaviours: Vec<u32>,
     seq: u64,
 }
 
@@ -110,7 +114,8 @@ impl Story {
 
     pub fn try_open(&mut self) -> Result<String, FoldError> {
         let (build, run_id, spec) = ("test".to_owned(), "run_1".to_owned(), self.spec.clone());
-        self.try_input(&Entry::Open(Box::new(Open { format: 1, build, run_id, spec, ..Open::default() })))
+        let behaviours = self.behaviours.clone();
+        self.try_input(&Entry::Open(Box::new(Open { format: 1, behaviours, build, run_id, spec })))
     }
 
     pub fn catalogue(&mut self) -> String {
@@ -130,7 +135,14 @@ impl Story {
     pub fn try_input(&mut self, entry: &Entry) -> Result<String, FoldError> {
         self.seq += 1;
         let effects = self.run.apply(self.seq, self.ms, entry)?;
-        Ok(effects.into_iter().map(|effect| self.told(effect)).collect::<Vec<_>>().join("\n"))
+        let mut told = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Audit(audited) => self.audited.push(*audited),
+                effect => told.push(self.told(effect)),
+            }
+        }
+        Ok(told.join("\n"))
     }
 
     fn told(&mut self, effect: Effect) -> String {
@@ -168,6 +180,7 @@ impl Story {
                 said
             }
             Effect::CancelCall => "cancel the call".to_owned(),
+            Effect::Audit(_) => "audit".to_owned(),
             Effect::OpenGate(gate) => {
                 format!("gate {} {} {}", gate.approval_id, gate.intent.tool, Value::from(gate.intent.arguments))
             }

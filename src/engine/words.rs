@@ -150,9 +150,23 @@ pub const CANCELLED: &str = "the run was cancelled";
 /// Stands where a call did not come to its end and nobody said why.
 pub const EFFECT_UNKNOWN: &str = "The call did not come to its end: whether it took effect is unknown, and it is not repeated.";
 
-/// Why a call waits to be allowed; `left` calls of the same reply wait with it.
-pub fn gated(tool: &str, left: usize) -> String {
-    format!("`{tool}` needs a person's approval: it was proposed with these arguments and not called.{}", waiting_behind(left))
+/// Why a call waits to be allowed, `by` the rule of the policy that says so and what it says of itself; `left` calls of the same reply
+/// wait with it.
+pub fn gated(tool: &str, by: Option<(&str, Option<&str>)>, left: usize) -> String {
+    let by = by.map_or_else(String::new, |(rule, reason)| format!(" The policy says so (rule {rule}).{}", after(reason)));
+    format!(
+        "`{tool}` needs a person's approval: it was proposed with these arguments and not called.{by}{}",
+        waiting_behind(left)
+    )
+}
+
+/// A rule of the policy does not let a call through.
+pub fn denied(tool: &str, rule: &str, reason: Option<&str>) -> String {
+    format!("`{tool}` was not called: the policy of this run denies it (rule {rule}).{}", after(reason))
+}
+
+fn after(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" {reason}"))
 }
 
 /// A person does not allow a call.

@@ -321,6 +321,7 @@ impl<'r> Player<'r> {
                 }
                 // Nobody is asked again: what was said is in the recording.
                 Effect::Arm { .. }
+                | Effect::Audit(_)
                 | Effect::OpenGate(_)
                 | Effect::AwaitDecision { .. }
                 | Effect::LeaveGate
@@ -335,9 +336,11 @@ impl<'r> Player<'r> {
         Ok(events)
     }
 
-    /// Whether the recorded run was killed before the intent of this number was written: whoever carried it on made the call, and wrote it.
+    /// Whether the recorded run was killed, or closed, before the intent of this number was written: whoever carried it on made the call, and
+    /// wrote it.
     fn was_lost(&self, ordinal: u64) -> bool {
-        let next = self.next_writer();
+        let ends = |outside: &&Outside| matches!(outside.entry, Entry::Writer(_) | Entry::Closed(_));
+        let next = self.recording.outside.iter().skip(self.outside).find(ends);
         next.is_some_and(|next| (next.replies, next.results) <= (self.replies, self.results) && next.intents < ordinal)
     }
 

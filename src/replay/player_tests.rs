@@ -92,6 +92,7 @@ fn lines(inputs: Vec<In>) -> Vec<Entry> {
                 | Effect::AwaitDecision { .. }
                 | Effect::Claim { .. }
                 | Effect::ListAgain
+                | Effect::Audit(_)
                 | Effect::Finish(_) => {}
             }
         }

@@ -13,6 +13,22 @@ pub enum SkillError {
         /// Everything that is wrong with it, in the order of the file; at least one.
         problems: Vec<Problem>,
     },
+    /// The tools are not those of its lock.
+    #[error("the skill {skill} is locked, and {}; look at what differs, then write the lock again with mission lock", drift.join("; "))]
+    Drift {
+        /// The skill's name.
+        skill: String,
+        /// What differs, a clause each; at least one.
+        drift: Vec<String>,
+    },
+    /// It asks for what this build does not do.
+    #[error("the skill {skill} {}", wishes.join("; it "))]
+    NotYet {
+        /// The skill's name.
+        skill: String,
+        /// What it asks for, a sentence each that begins with a verb; at least one.
+        wishes: Vec<String>,
+    },
     /// The tools that it names are not those that are there.
     #[error("the skill {skill} {}; offered: {}", unresolved(missing, ambiguous), names(offered))]
     Tools {

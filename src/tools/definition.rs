@@ -3,7 +3,7 @@
 use mission_contract::log::ToolDefinition;
 use serde_json::{Map, Value, json};
 
-use super::structure;
+use super::{structure, wording};
 use crate::limits;
 
 /// A definition that can be used.
@@ -11,8 +11,8 @@ use crate::limits;
 pub struct Accepted {
     /// It.
     pub definition: ToolDefinition,
-    /// What had to be put right in it, as a sentence.
-    pub repaired: Option<String>,
+    /// What had to be put right in it, as sentences.
+    pub repaired: Vec<String>,
 }
 
 /// Reads a definition and checks it.
@@ -54,22 +54,35 @@ pub fn read(server: &str, raw: &str) -> Result<Accepted, String> {
         Some(_) => return Err(refused("its name is no text".to_owned())),
         None => return Err(refused("it has no name".to_owned())),
     };
-    let mut repaired = None;
+    let mut repaired = Vec::new();
     let input_schema = match tool.remove("inputSchema") {
         None | Some(Value::Null) => {
-            repaired = Some(format!("The tool `{name}` has no inputSchema; it is taken to have no arguments."));
+            repaired.push(format!("The tool `{name}` has no inputSchema; it is taken to have no arguments."));
             json!({ "type": "object" })
         }
         Some(schema) => schema,
     };
-    structure::check(&input_schema).map_err(|reason| refused(format!("its inputSchema {reason}")))?;
+    let checked = |schema: &Value| {
+        structure::check(schema)?;
+        let (length, most) = (schema.to_string().len(), limits::size(limits::MCP_SCHEMA_BYTES));
+        if length > most {
+            return Err(format!("has {length} bytes, and {most} are allowed"));
+        }
+        wording::schema(schema)
+    };
+    checked(&input_schema).map_err(|reason| refused(format!("its inputSchema {reason}")))?;
     let output_schema = present(&mut tool, "outputSchema");
     if let Some(schema) = &output_schema {
-        structure::check(schema).map_err(|reason| refused(format!("its outputSchema {reason}")))?;
+        checked(schema).map_err(|reason| refused(format!("its outputSchema {reason}")))?;
     }
     let description = match present(&mut tool, "description") {
         None => String::new(),
-        Some(Value::String(description)) => dedented(&description),
+        Some(Value::String(description)) => {
+            let worded = wording::description(&dedented(&description)).map_err(&refused)?;
+            repaired
+                .extend(worded.done.map(|done| format!("The tool `{name}` is offered otherwise than it is defined: {done}.")));
+            worded.text
+        }
         Some(_) => return Err(refused("its description is no text".to_owned())),
     };
     let annotations = present(&mut tool, "annotations");
@@ -133,7 +146,7 @@ mod tests {
                 "outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"icons":[]}"#,
         )
         .unwrap();
-        assert_eq!(accepted.repaired, None);
+        assert!(accepted.repaired.is_empty());
         let definition = accepted.definition;
         assert_eq!(definition.full_name(), "s.a.b-C_1");
         assert_eq!(definition.description, "One.\n\nTwo:\n  three");
@@ -148,7 +161,7 @@ mod tests {
             let accepted = read("s", raw).unwrap();
             assert_eq!(accepted.definition.input_schema, json!({"type": "object"}));
             let told = "The tool `now` has no inputSchema; it is taken to have no arguments.";
-            assert_eq!(accepted.repaired.as_deref(), Some(told));
+            assert_eq!(accepted.repaired, [told]);
         }
     }
 

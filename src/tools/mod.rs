@@ -4,6 +4,7 @@
 //! * [`namespaces`]: what the command line says about servers, as requests.
 //! * [`definition`]: one tool as its server defines it, read and checked alone.
 //! * [`structure`]: the structural check of a schema, without compiling it.
+//! * [`wording`]: what a definition says in words.
 //! * [`mcp`]: servers of the Model Context Protocol; the only room that knows `rmcp`.
 
 pub mod address;
@@ -11,6 +12,7 @@ pub mod definition;
 pub mod mcp;
 pub mod namespaces;
 pub mod structure;
+pub mod wording;
 
 use futures_util::future::BoxFuture;
 use mission_contract::log::{CallResult, Observed, ServerState, ToolDefinition};

@@ -29,7 +29,10 @@ const REFUSALS: &[Refusal] = &[
     (&["--mission", "add", "--mission-steps"], &[], &["--mission-steps"]),
     (&["--mission", "add", "--temperature", "warm"], &[], &["--temperature", "warm"]),
     (&["--mission", "add", "--seed", "1.5"], &[], &["--seed", "1.5"]),
-    (&["--mission", "add", "--profile", "emperor"], &[], &["--profile", "emperor"]),
+    (&["--mission", "add", "--profile", "emperor"], &[], &["--profile", "emperor", "god"]),
+    (&["--mission", "add"], &[("JUDAIS_LOBI_PROFILE", "emperor")], &["JUDAIS_LOBI_PROFILE", "emperor"]),
+    (&["--mission", "add", "--grant", "fs.fly"], &[], &["--grant", "fs.fly", "fs.write"]),
+    (&["--mission", "add", "--policy", "no-such-file"], &[], &["--policy", "no-such-file"]),
     // servers
     (&["--mission", "add", "--mcp-stdio", ""], &[], &["--mcp-stdio"]),
     (&["--mission", "add", "--mcp-stdio", "a=true", "--mcp-stdio", "a=true"], &[], &["--mcp-stdio", "a"]),

@@ -139,7 +139,7 @@ async fn a_session_that_a_stateless_server_gives_is_not_sent_back() {
 
 #[tokio::test]
 async fn arguments_travel_as_headers_where_the_tool_says_so() {
-    let annotated = json!({"name": "deploy", "inputSchema": {"type": "object", "properties": {
+    let annotated = json!({"name": "deploy", "description": "Deploys.", "inputSchema": {"type": "object", "properties": {
         "region": {"type": "string", "x-mcp-header": "Region"}, "count": {"type": "integer", "x-mcp-header": "Count"},
         "dry": {"type": "boolean", "x-mcp-header": "Dry"}, "note": {"type": "string"},
         "deep": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}},

@@ -65,6 +65,7 @@ fn derived(effects: Vec<Effect>, redactor: &Redactor) -> Vec<String> {
         | Effect::Claim { .. }
         | Effect::Arm { .. }
         | Effect::ListAgain
+        | Effect::Audit(_)
         | Effect::Finish(_) => None,
     };
     effects.into_iter().filter_map(written).collect()

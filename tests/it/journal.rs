@@ -106,7 +106,12 @@ fn none_leaves_nothing_and_says_no_run_id() {
     let server = needs!(servers::misbehaving(&[]));
     for word in ["none", "OFF"] {
         let model = Model::says([call("mcp.add", json!({"a": 2, "b": 3})), answer("5")]);
-        let finished = Mission::objective("add").model(&model).mcp_stdio("mcp", &server).env("MISSION_RUNS", word).run();
+        let finished = Mission::objective("add")
+            .model(&model)
+            .mcp_stdio("mcp", &server)
+            .env("MISSION_RUNS", word)
+            .env("MISSION_AUDIT", word)
+            .run();
         finished.exits(0).ends("answered");
         assert!(finished.only("mission_started").get("run_id").is_none(), "{finished}");
         assert!(run_dirs(&finished.directory).is_empty());

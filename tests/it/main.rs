@@ -13,6 +13,7 @@
 mod support;
 
 mod approvals;
+mod audit;
 mod budgets;
 mod ceilings;
 mod conformance;
@@ -34,7 +35,9 @@ mod http;
 mod inherit;
 mod journal;
 mod kills;
+mod manifests;
 mod plane;
+mod policy;
 mod power;
 mod processes;
 mod reaching;

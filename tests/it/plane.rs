@@ -92,7 +92,7 @@ fn request(name: &str, argv: Vec<String>, timeout: Duration) -> ServerRequest {
 }
 
 fn tool(name: &str) -> Value {
-    json!({"name": name, "inputSchema": {"type": "object"}})
+    json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
 }
 
 /// The steps that await a call and answer it with this text.

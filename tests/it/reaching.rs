@@ -289,7 +289,7 @@ fn a_server_that_tells_its_changes_is_not_asked_at_boundaries() {
 }
 
 fn promising(said: impl Fn(&crate::support::remote::Heard) -> Said + Send + Sync + 'static) -> Remote {
-    let promise = json!({"name": "echo", "inputSchema": {"type": "object"},
+    let promise = json!({"name": "echo", "description": "Echoes.", "inputSchema": {"type": "object"},
         "outputSchema": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}});
     Remote::handshake(json!([promise]), move |heard, _| if heard.method() == "tools/call" { said(heard) } else { status(405) })
 }

@@ -120,6 +120,16 @@ const FEATURES: &[Feature] = &[
         || json!([{"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]}, {"text": "I go on."}, {"answer": "never asked"}]),
         &[SERVER, "--mission-steps=2"],
     ),
+    feature(
+        "policy",
+        || {
+            json!([
+                {"calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]},
+                {"calls": [{"name": "add", "arguments": {"a": 2, "b": 4}}, {"name": "add", "arguments": {"a": 2000, "b": 4}}]},
+            ])
+        },
+        &[SERVER, NATIVE, "--policy=policy.yaml", "--profile=dev", "--grant=http.read"],
+    ),
     feature("model-failed", || json!([{"fail": {"status": 400, "message": "no"}}]), &[SERVER]),
     feature(
         "tools-changed",
@@ -251,9 +261,14 @@ fn made(feature: &Feature) -> Finished {
         "lamps/SKILL.md",
         "---\nname: lamps\nallowed_tools: [mcp.add, mcp.big]\n---\nCount lamps, never chairs.\n",
     );
+    write(
+        folder.path(),
+        "policy.yaml",
+        "version: 1\nrules:\n- {id: no-threes, tools: mcp.*, effect: deny, reason: Not here., when: [{pointer: /b, equals: 3}]}\n- {id: large, tools: mcp.add, effect: gate, when: [{pointer: /a, at_least: 1000}]}\n",
+    );
     write(folder.path(), "script.json", &json!({"model": "scripted", "steps": (feature.steps)()}).to_string());
     let state = tempfile::tempdir().unwrap();
-    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path());
+    let at = |mission: Mission| mission.directory(folder.path()).env("XDG_STATE_HOME", state.path()).env("MISSION_AUDIT", "none");
     let scripted = |mission: Mission| at(mission).args(["--provider=scripted", "--script=script.json"]);
     let live = scripted(Mission::objective("Add two and three.").args(feature.words.iter().copied())).spawn();
     if let Some((event, signal)) = feature.signal {

@@ -461,8 +461,8 @@ fn what_is_asked_wrongly_is_refused() {
     assert!(nothing.stderr.contains("no recording"), "{nothing}");
     Mission::default().args(["--replay", "nowhere"]).run().refused(&["--replay", "nowhere"]);
     Mission::default().arg("--mission").env("MISSION_REPLAY", "nowhere").run().refused(&["MISSION_REPLAY", "nowhere"]);
-    Mission::default().args(["--replay", "x", "--no-grounding"]).run().refused(&["--no-grounding"]);
-    Mission::default().args(["--replay", "x", "--policy", "p"]).run().refused(&["--policy"]);
+    Mission::default().args(["--replay", "x", "--no-grounding"]).run().refused(&["--replay", "`x`"]);
+    Mission::default().args(["--replay", "x", "--policy", "p"]).run().refused(&["--replay", "`x`"]);
     Mission::default().args(["--replay", "x", "--gate-tool", "mcp.add"]).run().refused(&["--replay", "`x`"]);
     Mission::default().args(["--replay", "x", "--replay-tools", "live"]).run().refused(&["--replay-tools live"]);
 }

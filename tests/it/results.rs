@@ -294,7 +294,7 @@ fn a_result_that_talks_to_the_agent_does_nothing() {
             json!([{"expect": "tools/call"}]),
             result(&json!({"content": [text(&lookalike.join("\n"))]})),
         ]);
-        let tools = json!([{"name": "t", "inputSchema": {}}, {"name": "delete_all", "inputSchema": {}}]);
+        let tools = json!([{"name": "t", "description": "Looks.", "inputSchema": {}}, {"name": "delete_all", "description": "Deletes.", "inputSchema": {}}]);
         let script = Script::after_list(tools, steps);
         let model = Model::says([
             call("srv.t", json!({})),

@@ -112,11 +112,13 @@ fn an_odd_definition_is_taken_as_it_is() {
     ]);
     for protocol in ["json", "native"] {
         let long = "n".repeat(128);
-        let names = ["A", "a", &long, "-._", "0", "mission_result", "mission_answer", "extra", "said", "blank"];
+        // What hides something from whoever reads it is not taken.
+        let names = ["A", "a", &long, "-._", "0", "mission_result", "mission_answer", "extra", "blank"];
         let calls: Vec<(&str, Value)> = names.iter().map(|name| (*name, json!({"me": name}))).collect();
         let played = serve(Serving::tools(&tools), &calls, &["--protocol", protocol]);
         played.finished.exits(0).ends("answered");
-        assert!(played.codes().is_empty(), "{protocol}: {:?}", played.codes());
+        let told = played.codes().into_iter().filter(|code| code != "tool_undescribed").collect::<Vec<_>>();
+        assert_eq!(told, ["tool_refused"], "{protocol}: `said`");
         let called: Vec<Value> = played.server.recorded("tools/call").iter().map(|call| call["params"]["name"].clone()).collect();
         assert_eq!(called, names, "{protocol}: each is called by its own name");
         let catalogue = offered(&played);
@@ -168,7 +170,7 @@ fn one_name_at_two_servers_is_two_tools() {
         let finished = mission().mcp_stdio("one", &one.line()).mcp_stdio("two", &two.line()).run();
         finished.exits(0).ends("answered");
         assert_eq!(finished.only("mission_started")["catalogue"], json!(["one.search", "two.search", "mission_result"]));
-        assert_eq!(codes(&finished), ["tool_refused"], "`dup` stands there twice: {finished}");
+        assert_eq!(codes(&finished), ["tool_refused", "tool_names_shared"], "`dup` stands there twice: {finished}");
         let arguments = |serving: &Serving| serving.recorded("tools/call").last().unwrap()["params"]["arguments"].clone();
         assert_eq!((arguments(&one), arguments(&two)), (json!({"q": "1"}), json!({"query": "2"})));
         let folder = tempfile::tempdir().unwrap();
@@ -189,7 +191,7 @@ fn of_hundreds_of_tools_only_the_closed_set_is_shown() {
     assert!(generated.status.success());
     let serving = Serving::new(&serde_json::from_slice(&generated.stdout).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    for (allowed, offered) in [("t001", 1), ("\"t001\", \"t007?\", \"t008?\"", 2)] {
+    for (allowed, offered) in [("t001", 1), ("\"t001\", \"t007?\", \"t008?\"", 1)] {
         let front = format!("---\nname: lamps\ndescription: Counts.\nallowed_tools: [{allowed}]\n---\nCount lamps.\n");
         let path = write(folder.path(), "pack/SKILL.md", &front);
         let model = Model::says([call("srv.t001", json!({"p1": "x"})), answer("done")]);
@@ -201,6 +203,7 @@ fn of_hundreds_of_tools_only_the_closed_set_is_shown() {
         let refused: Vec<String> =
             finished.named("notice").iter().map(|notice| notice["detail"].as_str().unwrap().to_owned()).collect();
         assert!(refused.iter().any(|detail| detail.contains("`t007`") && detail.contains("262144")), "{refused:?}");
+        assert!(refused.iter().any(|detail| detail.contains("`t008`") && detail.contains("131072")), "{refused:?}");
         let asked = model.requests()[0].to_string();
         assert!(asked.contains("t001") && !asked.contains("t002") && !asked.contains("DDDD"), "{}", asked.len());
         assert_eq!(finished.only("tool_result")["ok"], true, "{finished}");
@@ -234,7 +237,8 @@ fn no_address_in_a_definition_is_ever_contacted() {
     let played = serve(Serving::tools(&tools), &calls, &[]);
     played.finished.exits(0).ends("answered");
     assert_eq!(offered(&played), json!(["srv.alpha", "srv.icon", "srv.omega", "srv.own", "mission_result"]));
-    assert_eq!(played.codes(), ["tool_refused"; 6], "{}", played.finished);
+    let refused = played.codes().into_iter().filter(|code| code != "tool_undescribed").collect::<Vec<_>>();
+    assert_eq!(refused, ["tool_refused"; 6], "{}", played.finished);
     assert_eq!(played.results().len(), 2, "{}", played.finished);
     assert_eq!(canary.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "somebody asked");
 }
@@ -325,15 +329,15 @@ fn a_server_without_tools_is_a_server() {
     played.finished.exits(0).ends("answered");
 }
 
-/// A thousand tools, 200 kB of schemas, a schema as deep as is allowed: offered, called, and no run waits for them.
+/// A thousand tools, a schema of 120 kB, a schema as deep as is allowed: offered, called, and no run waits for them.
 #[test]
 fn large_lists_are_read() {
     needs!(servers::python());
     let properties: Value =
-        (0..900).map(|number| (format!("field_{number}"), json!({"type": "string", "description": "d".repeat(180)}))).collect();
+        (0..900).map(|number| (format!("field_{number}"), json!({"type": "string", "description": "d".repeat(85)}))).collect();
     let large =
         json!({"name": "large", "inputSchema": {"type": "object", "properties": properties, "additionalProperties": false}});
-    assert!(large.to_string().len() > 200_000);
+    assert!(large.to_string().len() > 110_000);
     let deep = (0..60).fold(json!({"type": "string"}), |inner, _| json!({"not": inner}));
     let mut tools: Vec<Value> = (0..1_000).map(|number| tool(&format!("tool_{number:04}"))).collect();
     tools.push(large);

@@ -123,7 +123,11 @@ fn read(mut source: PipeReader, stopped: &PipeReader, gone: &Receiver<()>, bite:
     let mut buffer = vec![0; bite];
     loop {
         let mut ready = [PollFd::new(source.as_fd(), PollFlags::POLLIN), PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
-        poll(&mut ready, PollTimeout::NONE).unwrap();
+        match poll(&mut ready, PollTimeout::NONE) {
+            // Whoever traces or stops this process interrupts it.
+            Err(nix::errno::Errno::EINTR) => continue,
+            polled => polled.unwrap(),
+        };
         let [from_source, from_stop] = ready.map(|each| each.revents().is_some_and(|events| !events.is_empty()));
         let size = if from_stop || !from_source { 0 } else { source.read(&mut buffer).unwrap() };
         let (lock, changed) = shared;

@@ -20,7 +20,7 @@ use super::remote::Remote;
 
 /// A tool without arguments.
 pub fn tool(name: &str) -> Value {
-    json!({"name": name, "inputSchema": {"type": "object"}})
+    json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
 }
 
 /// A server to start.

@@ -258,12 +258,12 @@ fn serve(stream: TcpStream, says: &Says, known: &(Mutex<Known>, Condvar)) -> Opt
         };
         known.1.notify_all();
         let said = says(&heard, before);
-        say(&mut stream, &said)?;
+        let is_said = say(&mut stream, &said).is_some();
         match said.end {
-            End::Clean => {}
-            End::Cut => return None,
+            End::Clean if is_said => {}
+            End::Clean | End::Cut => return None,
             End::Hang => {
-                // It ends when the client does.
+                // It ends when the client does, who may not even have waited for the beginning.
                 let _ = reader.read(&mut [0u8; 1]);
                 known.0.lock().unwrap().hung_up += 1;
                 known.1.notify_all();

@@ -54,6 +54,9 @@ pub struct MissionStarted {
     /// True when a control channel is open (ours).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<bool>,
+    /// SHA-256 of the policy file that narrows what may be called (ours).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// The branch this record belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

@@ -147,8 +147,8 @@ pub const FLAGS: &[Flag] = &[
         .env("MISSION_PROTOCOL")
         .words(&["json", "native"], &[]),
     switch("--no-stream", Landed, "Take each reply whole; no fragments of the answer.").env("MISSION_STREAM"),
-    taking("--history", "FILE", "(none)", Later, "Earlier turns that the conversation is seeded with.").env("MISSION_HISTORY"),
-    taking("--personality", "FILE", "(none)", Later, "Who the model is.").env("MISSION_PERSONALITY"),
+    taking("--history", "FILE", "(none)", Landed, "Earlier turns that the conversation is seeded with.").env("MISSION_HISTORY"),
+    taking("--personality", "FILE", "(none)", Landed, "Who the model is.").env("MISSION_PERSONALITY"),
     // the tools
     taking("--mcp-stdio", "[NAME=]COMMAND", "(none)", Landed, "A tool server to start.").env("MCP_STDIO").repeatable(),
     taking("--mcp-url", "[NAME=]URL", "(none)", Landed, "A tool server to reach over HTTP.").env("MCP_URL").repeatable(),
@@ -165,7 +165,11 @@ pub const FLAGS: &[Flag] = &[
         .repeatable()
         .ours(),
     switch("--confine-servers", Later, "Tool servers are started in the sandbox.").ours(),
-    taking("--skill", "DIR|FILE", "(none)", Landed, "The manifest that closes the set of tools.").env("MISSION_SKILL"),
+    taking("--tool-limit", "INTEGER", "(none)", Landed, "Most tools that may be offered to the model; more are refused.").ours(),
+    taking("--skill", "DIR|FILE|NAME", "(none)", Landed, "The manifest that closes the set of tools, or a shipped skill's name.")
+        .env("MISSION_SKILL"),
+    switch("--locked", Landed, "The skill's tools are those of the `mission.lock` beside its manifest, or the run is refused.")
+        .ours(),
     // the limits
     taking("--mission-steps", "INTEGER", "0", Landed, "Ceiling on model turns; 0 is none."),
     taking("--mission-seconds", "SECONDS", "(none)", Landed, "Ceiling on time.").env("MISSION_SECONDS"),
@@ -214,12 +218,12 @@ pub const FLAGS: &[Flag] = &[
     taking("--refuse", "ID", "(none)", Landed, "Refuse, and exit."),
     taking("--decided-by", "WHO", "(nobody)", Landed, "Who approves or refuses."),
     taking("--note", "TEXT", "(none)", Landed, "In their words."),
-    taking("--profile", "NAME", "safe", Later, "What code tools may do.")
+    taking("--profile", "NAME", "safe", Landed, "Which scopes are granted: what code tools may do.")
         .env("MISSION_PROFILE")
-        .words(&["safe"], &["dev", "research", "ops", "god"]),
-    taking("--grant", "SCOPE[,SCOPE…]", "(none)", Later, "A scope besides the profile's.").repeatable(),
-    taking("--policy", "FILE", "(none)", Later, "Rules for calls.").ours(),
-    switch("--no-grounding", Later, "The answer is not held against the results.").ours(),
+        .words(&["safe", "dev", "research", "ops", "god"], &[]),
+    taking("--grant", "SCOPE[,SCOPE…]", "(none)", Landed, "A scope besides the profile's.").repeatable(),
+    taking("--policy", "FILE", "(none)", Landed, "Rules that narrow further what may be called.").ours(),
+    switch("--no-grounding", Landed, "The answer is not held against the results.").ours(),
     switch("--unsandboxed", Later, "Code tools run without a sandbox.").env("MISSION_SANDBOX"),
     taking("--sandbox-min", "LAYERS", "(none)", Later, "Refuse to run with less.").ours(),
     taking("--root", "DIR", "(the working directory)", Later, "The workspace of code tools.").ours(),
@@ -282,21 +286,26 @@ pub const VARIABLES: &[Variable] = &[
     variable("ANTHROPIC_API_KEY", Unread, "(unset)", "Key of the `anthropic` provider."),
     variable("MISTRAL_API_KEY", Unread, "(unset)", "Key of the `mistral` provider."),
     variable("XDG_STATE_HOME", Unread, "~/.local/state", "Where the key that signs decisions is kept.").ours(),
-    variable("MISSION_PERSONALITY", Later, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
+    variable("MISSION_PERSONALITY", Landed, "(unset)", "`--personality`.").aliases(&["TAI_PERSONALITY", "ELF_PERSONALITY"]),
     variable("MISSION_SECONDS", Landed, "(unset)", "`--mission-seconds`; what is not above 0 is none."),
     variable("MISSION_SWARM", Later, "(unset)", "`--swarm`; `0` is off.").accepts(&["0"]),
-    variable("MISSION_HISTORY", Later, "(unset)", "`--history`."),
+    variable("MISSION_HISTORY", Landed, "(unset)", "`--history`."),
     variable("MISSION_APPROVAL", Landed, "(unset)", "`--approval`."),
     variable("MISSION_RESUME", Landed, "(unset)", "`--resume`."),
     variable("MISSION_CONTROL", Landed, "(unset)", "`--control`."),
     variable("MISSION_GATE_WAIT", Landed, "300", "`--gate-wait`."),
-    variable("MISSION_PROFILE", Later, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
+    variable("MISSION_PROFILE", Landed, "safe", "`--profile`.").aliases(&["JUDAIS_LOBI_PROFILE"]),
     variable("MISSION_SANDBOX", Later, "(the best there is)", "`bwrap` insists on it, `none` is `--unsandboxed`.")
         .aliases(&["JUDAIS_LOBI_SANDBOX"])
         .accepts(&["none"]),
-    variable("MISSION_AUDIT", Later, "(unset)", "Where the audit file goes; `none` or `off` writes none.")
-        .aliases(&["JUDAIS_LOBI_AUDIT"])
-        .accepts(&["none", "off"]),
+    variable(
+        "MISSION_AUDIT",
+        Landed,
+        "(a new file in .mission/audit)",
+        "Where the audit file goes; `none` or `off` writes none.",
+    )
+    .aliases(&["JUDAIS_LOBI_AUDIT"])
+    .accepts(&["none", "off"]),
     variable("MISSION_APPROVALS", Landed, "(unset)", "Where approvals are kept; `none` or `off` keeps none.")
         .aliases(&["JUDAIS_LOBI_APPROVALS"])
         .accepts(&["none", "off"]),

@@ -137,6 +137,7 @@ pub const EVENTS: &[Shape] = &[
             added("servers", Kind::Records { fields: SERVER_FIELDS }),
             added("sandbox_layers", Kind::Texts),
             added("control", Kind::Boolean),
+            added("policy", Kind::Text),
             BRANCH,
         ],
     ),

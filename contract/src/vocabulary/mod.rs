@@ -7,6 +7,7 @@
 
 mod command_line;
 mod events;
+mod governance;
 mod verbs;
 mod words;
 
@@ -14,6 +15,10 @@ use serde::Serialize;
 
 pub use command_line::{FLAGS, Flag, Status, VARIABLES, Variable};
 pub use events::{CONTROL_WORDS, EVENTS, REPLAY_REPORT};
+pub use governance::{
+    AUDIT_EVENTS, AUDIT_FIELDS, AUDIT_VERDICTS, POLICY_EFFECTS, POLICY_FIELDS, POLICY_RULES, PROFILES, Profile, TOOL_SCOPES,
+    ToolScopes,
+};
 pub use verbs::{RUN_FIELDS, RUN_STATES, VERB_FLAGS, VERBS, Verb, VerbFlag};
 pub use words::{
     APPROVAL_FIELDS, APPROVAL_STATES, BOUNDS, BUDGETS, CONTROL_DISPOSITIONS, DRIFT_KINDS, EXIT_CLAUSES, EXIT_CODES,
@@ -212,6 +217,22 @@ pub struct Vocabulary {
     pub approval_fields: &'static [Term],
     /// States of an approval.
     pub approval_states: &'static [Term],
+    /// The profiles, lowest first.
+    pub profiles: &'static [Profile],
+    /// What calls of tools of ours need.
+    pub tool_scopes: &'static [ToolScopes],
+    /// Keys of a policy file, of a rule, of a condition.
+    pub policy_fields: &'static [Term],
+    /// What a rule does with a call, mildest first.
+    pub policy_effects: &'static [Term],
+    /// Rules that stand in no file.
+    pub policy_rules: &'static [Term],
+    /// Fields of a line of an audit file.
+    pub audit_fields: &'static [Term],
+    /// Which line of a call it is.
+    pub audit_events: &'static [Term],
+    /// What an audit file says became of a call.
+    pub audit_verdicts: &'static [Term],
     /// Bounds of the contract.
     pub bounds: &'static [Bound],
 }
@@ -248,6 +269,14 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
     log_kinds: LOG_KINDS,
     approval_fields: APPROVAL_FIELDS,
     approval_states: APPROVAL_STATES,
+    profiles: PROFILES,
+    tool_scopes: TOOL_SCOPES,
+    policy_fields: POLICY_FIELDS,
+    policy_effects: POLICY_EFFECTS,
+    policy_rules: POLICY_RULES,
+    audit_fields: AUDIT_FIELDS,
+    audit_events: AUDIT_EVENTS,
+    audit_verdicts: AUDIT_VERDICTS,
     bounds: BOUNDS,
 };
 

@@ -71,6 +71,15 @@ pub const VERBS: &[Verb] = &[
         ],
         ..verb("approvals", Landed, "Lists, shows and decides what waits for a person.")
     },
+    Verb {
+        words: &[word("check", "What a manifest closes, what the model reads of it, and what is wrong with it: `check PATH`.")],
+        ..verb("skill", Landed, "Checks a skill, against tool servers where some are named.")
+    },
+    verb("lock", Landed, "Writes down the tools of a skill as its servers define them now, for `--locked`."),
+    Verb {
+        words: &[word("explain", "Which rule decides about a call, and what it says.")],
+        ..verb("policy", Landed, "Says what the profile, the grants and the policy file say about a call.")
+    },
     verb("verify", Landed, "Checks the logs of runs, line by line."),
     verb("replay", Landed, "Runs recordings again and reports drift."),
     verb("schema", Landed, "Prints the JSON Schema of a record, or the names of all."),
@@ -109,6 +118,10 @@ pub const VERB_FLAGS: &[VerbFlag] = &[
     taking("approvals", "--note", "TEXT", "In their words."),
     switch("approvals", "--all", "Those too that are decided or over."),
     switch("approvals", "--json", "One JSON object an approval."),
+    switch("skill", "--json", "One JSON object."),
+    taking("policy", "--tool", "NAME", "The tool's full name."),
+    taking("policy", "--args", "JSON", "The call's arguments."),
+    switch("policy", "--json", "One JSON object."),
     taking("verify", "--head", "SHA256", "A line of the log that is known: without it the tail was cut."),
 ];
 

@@ -44,7 +44,7 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert((*name).to_string());
         field_names(fields, &mut names);
     }
-    let lists: [&[Term]; 18] = [
+    let lists: [&[Term]; 24] = [
         all.run_fields,
         all.run_states,
         all.outcomes,
@@ -63,6 +63,12 @@ fn vocabulary_names() -> BTreeSet<String> {
         all.log_envelope,
         all.drift_kinds,
         all.replay_verdicts,
+        all.policy_fields,
+        all.policy_effects,
+        all.policy_rules,
+        all.audit_fields,
+        all.audit_events,
+        all.audit_verdicts,
     ];
     field_names(all.replay_report, &mut names);
     names.extend(lists.into_iter().flatten().map(|term| term.name.to_string()));
@@ -75,6 +81,10 @@ fn vocabulary_names() -> BTreeSet<String> {
         names.insert(flag.name.to_string());
         names.extend(flag.value.iter().chain(flag.words).map(ToString::to_string));
     }
+    for profile in all.profiles {
+        names.extend(std::iter::once(profile.name).chain(profile.adds.iter().copied()).map(String::from));
+    }
+    names.extend(all.tool_scopes.iter().map(|scopes| scopes.tool.to_string()));
     names.extend(all.volatile_keys.iter().map(ToString::to_string));
     names.extend(all.bounds.iter().map(|bound| bound.name.to_string()));
     for flag in all.flags {

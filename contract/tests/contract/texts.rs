@@ -73,6 +73,7 @@ const WORDS: &[&str] = &[
     "mission_started/servers/0/era",
     "mission_started/servers/0/version",
     "mission_started/sandbox_layers/0",
+    "mission_started/policy",
     "step_started/catalogue/0",
     "step_started/review/signal",
     "step_started/review/verdict",

@@ -100,15 +100,15 @@ fn every_flag_of_the_contract_is_known_and_no_other() {
 
 #[test]
 fn what_has_not_landed_is_asked_for_unless_it_says_what_holds_anyway() {
-    let arguments = run(&["--mission", "add", "--swarm", "--history", "", "--profile", "dev"]).unwrap();
+    let arguments = run(&["--mission", "add", "--swarm", "--campaign-plan", "", "--profile", "dev"]).unwrap();
     let wishes: Vec<(&str, Option<&str>)> = arguments.later.iter().map(|asked| (asked.flag.name, asked.wish())).collect();
-    assert_eq!(wishes, [("--history", None), ("--profile", Some("dev")), ("--swarm", Some(""))]);
+    assert_eq!(wishes, [("--swarm", Some("")), ("--campaign-plan", None)]);
 }
 
 #[test]
 fn the_help_is_short_and_says_where_more_is() {
     let help = help(None);
-    assert!(help.lines().count() <= 94 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
+    assert!(help.lines().count() <= 110 && help.lines().all(|line| line.chars().count() <= HELP_COLUMNS), "{help}");
     insta::assert_snapshot!(help, @"
     Carries out one objective with a language model and MCP tools, under governance.
 
@@ -154,6 +154,8 @@ fn the_help_is_short_and_says_where_more_is() {
           --temperature <NUMBER>  Sampling; not sent unless given
           --top-p <NUMBER>        Sampling; not sent unless given
           --seed <INTEGER>        Sampling; not sent unless given
+          --personality <FILE>    Who the model is: a file of TOML, JSON or YAML [MISSION_PERSONALITY]
+          --history <FILE>        Earlier turns to begin with, as JSON [MISSION_HISTORY]
 
     Tools:
           --mcp-stdio <[NAME=]COMMAND>  A tool server to start; again for each further one [MCP_STDIO]
@@ -163,8 +165,12 @@ fn the_help_is_short_and_says_where_more_is() {
           --mcp-optional <NAME>         Go on without this server when it does not come up
           --mcp-env <[NAME=]VAR>        Let the servers see this variable, perhaps by another name
           --trust-annotations <NAME>    Believe this server which of its tools may be called twice
-          --skill <DIR|FILE>            SKILL.md or its folder: only the tools it names, in its order
-                                        [MISSION_SKILL]
+          --skill <DIR|FILE|NAME>       SKILL.md, its folder or a shipped skill: only the tools it names, in its
+                                        order [MISSION_SKILL]
+          --locked                      The tools are those of mission.lock beside the manifest, or nothing is
+                                        done
+          --tool-limit <INTEGER>        Refuse to offer more tools than these
+          --no-grounding                Do without the checks of answers that the skill asks for
 
     Gates:
           --gate-tool <NAME>        This tool needs a person's approval; again for each further one
@@ -173,6 +179,13 @@ fn the_help_is_short_and_says_where_more_is() {
           --gate-time <WORD>        free: waiting at a gate is no time of the run
           --gate-expires <SECONDS>  An approval can be decided and spent for so long
           --approval <ID>           The approved call that this run may make [MISSION_APPROVAL]
+
+    Policy:
+          --profile <NAME>          safe, dev, research, ops or god: each grants more scopes than the one before
+                                    [MISSION_PROFILE, else safe]
+          --grant <SCOPE[,SCOPE…]>  Grant this scope too; again for each further one
+          --policy <FILE>           Rules that narrow further what may be called (mission schema policy has their
+                                    form)
 
     Other:
       -h, --help     Print this, or with a verb what it takes
@@ -184,6 +197,9 @@ fn the_help_is_short_and_says_where_more_is() {
       tools      Lists the tools that servers offer.
       runs       Lists, shows, follows, exports and prunes runs.
       approvals  Lists, shows and decides what waits for a person.
+      skill      Checks a skill, against tool servers where some are named.
+      lock       Writes down the tools of a skill as its servers define them now, for `--locked`.
+      policy     Says what the profile, the grants and the policy file say about a call.
       verify     Checks the logs of runs, line by line.
       replay     Runs recordings again and reports drift.
       schema     Prints the JSON Schema of a record, or the names of all.
@@ -313,12 +329,12 @@ fn the_words_behind_runs_are_told_apart() {
     insta::assert_snapshot!(help(Some(Verb::Verify)), @"
     Checks the logs of runs, line by line.
 
-    Usage: mission verify [OPTIONS] [RUN]...
+    Usage: mission verify [OPTIONS] [RUN|FILE]...
 
     Arguments:
-      [RUN]...  A run's id, its folder or its log
+      [RUN|FILE]...  A run's id, its folder or its log; or an audit file
 
     Options:
-          --head <SHA256>  The sum of a line that the log is known to hold
+          --head <SHA256>  The sum of a line that the log or the audit file is known to hold
     ");
 }

@@ -4,11 +4,14 @@
 
 mod approvals;
 mod carrying;
+mod conversation;
 mod later;
 mod limits;
 mod model;
+mod policy;
 mod replay;
 mod runs;
+mod skill;
 mod stream;
 mod tools;
 mod verbs;
@@ -18,11 +21,14 @@ use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
 pub use approvals::{ApprovalsArguments, DecisionFlags, GateFlags};
 pub use carrying::CarryFlags;
+pub use conversation::ConversationFlags;
 pub use later::Asked;
 pub use limits::LimitFlags;
 pub use model::ModelFlags;
+pub use policy::{PolicyArguments, PolicyFlags};
 pub use replay::{ReplayArguments, ReplayFlags};
 pub use runs::{ExportArguments, FollowArguments, ListArguments, PruneArguments, RunsVerb, ShowArguments, VerifyArguments};
+pub use skill::{LockArguments, SkillArguments, SkillFlags};
 pub use stream::StreamFlags;
 pub use tools::{ServerFlags, ToolFlags};
 pub use verbs::{ConformArguments, ContractArguments, DemoArguments, SchemaArguments, ToolsArguments};
@@ -57,9 +63,15 @@ pub struct RunFlags {
     /// Which model.
     #[command(flatten)]
     pub model: ModelFlags,
+    /// What it begins with.
+    #[command(flatten)]
+    pub conversation: ConversationFlags,
     /// Which tools.
     #[command(flatten)]
     pub tools: ToolFlags,
+    /// How strictly.
+    #[command(flatten)]
+    pub skill: SkillFlags,
     /// How far.
     #[command(flatten)]
     pub limits: LimitFlags,
@@ -75,6 +87,9 @@ pub struct RunFlags {
     /// What a person is asked.
     #[command(flatten)]
     pub gates: GateFlags,
+    /// What may be called.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
     /// Whether a recording.
     #[command(flatten)]
     pub replay: ReplayFlags,
@@ -182,6 +197,9 @@ pub fn help(verb: Option<Verb>) -> String {
         Some(verb @ Verb::Tools) => of::<ToolsArguments>(verb),
         Some(verb @ Verb::Runs) => return runs_listed(verb),
         Some(verb @ Verb::Approvals) => of::<ApprovalsArguments>(verb),
+        Some(verb @ Verb::Skill) => of::<SkillArguments>(verb),
+        Some(verb @ Verb::Lock) => of::<LockArguments>(verb),
+        Some(verb @ Verb::Policy) => of::<PolicyArguments>(verb),
         Some(verb @ Verb::Verify) => of::<VerifyArguments>(verb),
         Some(verb @ Verb::Schema) => of::<SchemaArguments>(verb),
         Some(verb @ Verb::Contract) => of::<ContractArguments>(verb),

@@ -27,8 +27,14 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<String>,
     /// Replay under this skill instead of the recorded one
-    #[arg(long, value_name = "DIR|FILE")]
+    #[arg(long, value_name = "DIR|FILE|NAME")]
     pub skill: Option<String>,
+    /// Do without the checks of answers that this skill asks for
+    #[arg(long)]
+    pub no_grounding: bool,
+    /// Replay under these rules instead of the recorded ones
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<String>,
     /// Replay with a gate at these tools instead of the recorded ones; again for each further one
     #[arg(long, value_name = "NAME")]
     pub gate_tool: Vec<String>,

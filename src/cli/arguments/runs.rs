@@ -116,10 +116,10 @@ pub struct PruneArguments {
 /// `mission verify`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct VerifyArguments {
-    /// A run's id, its folder or its log
-    #[arg(value_name = "RUN")]
+    /// A run's id, its folder or its log; or an audit file
+    #[arg(value_name = "RUN|FILE")]
     pub runs: Vec<String>,
-    /// The sum of a line that the log is known to hold
+    /// The sum of a line that the log or the audit file is known to hold
     #[arg(long, value_name = "SHA256", allow_hyphen_values = true)]
     pub head: Option<String>,
 }

@@ -12,8 +12,8 @@ pub struct ToolFlags {
     /// Believe this server which of its tools may be called twice
     #[arg(long, value_name = "NAME")]
     pub trust_annotations: Vec<String>,
-    /// SKILL.md or its folder: only the tools it names, in its order [MISSION_SKILL]
-    #[arg(long, value_name = "DIR|FILE")]
+    /// SKILL.md, its folder or a shipped skill: only the tools it names, in its order [MISSION_SKILL]
+    #[arg(long, value_name = "DIR|FILE|NAME")]
     pub skill: Option<String>,
 }
 

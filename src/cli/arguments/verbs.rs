@@ -55,5 +55,5 @@ pub struct ConformArguments {
 
 /// True for a verb that starts tool servers.
 pub fn takes_servers(verb: Verb) -> bool {
-    verb == Verb::Tools
+    matches!(verb, Verb::Tools | Verb::Skill | Verb::Lock)
 }

@@ -24,13 +24,19 @@ fn refused(words: &[&str], variables: &[(&str, &str)]) -> String {
 fn without_a_word_the_defaults_hold() {
     let configuration = resolved(&["--mission", " count the lamps\n"], &[KEY]).unwrap();
     assert_eq!(configuration.objective, " count the lamps\n");
-    assert_eq!((configuration.protocol, configuration.stream, configuration.profile), (Protocol::Json, true, "safe"));
+    assert_eq!(
+        (configuration.protocol, configuration.stream, configuration.governance.profile.as_str()),
+        (Protocol::Json, true, "safe")
+    );
     assert_eq!((configuration.limits.steps, configuration.grace), (None, Duration::from_secs(10)));
     let model = configuration.model.clone().unwrap();
     assert_eq!((model.provider, model.model.as_deref()), ("openai", Some("gpt-4o-mini")));
     assert_eq!(configuration.sampling, Sampling::default());
     assert!(
-        configuration.events.is_none() && configuration.runs.is_none() && configuration.skill.is_none() && configuration.colours
+        configuration.events.is_none()
+            && configuration.runs.is_none()
+            && configuration.closing.skill.is_none()
+            && configuration.colours
     );
     assert!(configuration.servers.requests.is_empty());
     assert!(!format!("{configuration:?}").contains(KEY.1), "a key is never shown");
@@ -100,7 +106,7 @@ fn refusals_name_what_is_wrong_and_the_fix() {
     insta::assert_snapshot!(no(&["--provider", "nobody"]), @"provider `nobody` (from --provider) is not known: name `openai`, `local` or `scripted`");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[("MISSION_PROVIDER", "mistral")]), @"MISSION_PROVIDER `mistral`: this build cannot ask that provider; name one of local, openai, scripted");
     insta::assert_snapshot!(no(&["--provider", "scripted"]), @"--provider scripted plays a file: name it with --script FILE");
-    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder; name a SKILL.md, or the folder that holds one");
+    insta::assert_snapshot!(no(&["--skill", "no-such-skill"]), @"--skill `no-such-skill`: there is no such file or folder, and no shipped skill of that name; name a SKILL.md, the folder that holds one, or one of analyst, parts-desk");
     insta::assert_snapshot!(no(&["--trust-annotations", "nobody"]), @"--trust-annotations `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(no(&["--mcp-optional", "nobody"]), @"--mcp-optional `nobody`: no server has that name; none is given");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[]), @"no model can be asked: OPENAI_API_KEY is not set. Set it, or ask a server of your own with --provider local (LOCAL_API_BASE)");
@@ -111,8 +117,7 @@ fn what_has_not_landed_is_refused_by_name_before_anything_else() {
     let no = |words: &[&str]| refused(&[&["--mission"], words].concat(), &[]);
     insta::assert_snapshot!(no(&["--confine-servers"]), @"--confine-servers is not supported by this build yet; leave it out");
     insta::assert_snapshot!(no(&["--swarm"]), @"--swarm is not supported by this build yet; leave it out");
-    insta::assert_snapshot!(no(&["--profile", "dev"]), @"--profile dev is not supported by this build yet; leave it out, or say safe");
-    insta::assert_snapshot!(no(&["--profile", "emperor"]), @"--profile `emperor`: that is no such word; leave it out, or say safe");
+    insta::assert_snapshot!(no(&["--replay-tools", "mine"]), @"--replay-tools `mine`: that is no such word; leave it out, or say recorded");
     insta::assert_snapshot!(no(&["--replay-tools", "live"]), @"--replay-tools live is not supported by this build yet; leave it out, or say recorded");
     insta::assert_snapshot!(refused(&["--mission", "add"], &[KEY, ("MISSION_SWARM", "1")]), @"MISSION_SWARM is not supported by this build yet; unset it");
     let fine = [

@@ -99,9 +99,9 @@ fn what_makes_no_command_is_refused() {
     insta::assert_snapshot!(refused(&["--mission", "add", "--model", "--"]), @"--model needs a value; write it behind the flag, or as --model=VALUE when it begins with a dash");
     insta::assert_snapshot!(refused(&["--mission=add"]), @"--mission is a switch and takes no value; write it alone");
     insta::assert_snapshot!(refused(&["doctor", "x"]), @"the verb `doctor` is not supported by this build yet; an objective of that name is written `mission run -- doctor`");
-    insta::assert_snapshot!(refused(&["skill"]), @"the verb `skill` is not supported by this build yet; an objective of that name is written `mission run -- skill`");
+    insta::assert_snapshot!(refused(&["completions"]), @"the verb `completions` is not supported by this build yet; an objective of that name is written `mission run -- completions`");
     insta::assert_snapshot!(refused(&["tolos"]), @"`tolos` is no verb (did you mean `tools`?); an objective of one word is written `mission run -- tolos`");
-    insta::assert_snapshot!(refused(&["help", "me"]), @"there is no help on `me`; the verbs are run, demo, tools, runs, approvals, verify, replay, schema, contract, conform");
+    insta::assert_snapshot!(refused(&["help", "me"]), @"there is no help on `me`; the verbs are run, demo, tools, runs, approvals, skill, lock, policy, verify, replay, schema, contract, conform");
     // a flag that nobody knows is left for the parser, which has something to suggest
     assert_eq!(line(&["--mission", "--add=secret"]).flags, ["--mission", "--add"]);
     assert_eq!(objective(&["lamps"]), "lamps");

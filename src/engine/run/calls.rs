@@ -21,6 +21,7 @@ use crate::engine::reading::Proposed;
 use crate::engine::request::ToolDispatch;
 use crate::engine::results::Kept;
 use crate::engine::words::{self, RESULT_TOOL};
+use crate::policy;
 
 impl Run {
     /// Carries out the turn's next call, until one is in flight or none is left.
@@ -89,6 +90,7 @@ impl Run {
             return Err(Refusal { problem: words::ONLY_AN_ANSWER.to_owned(), tool: Some(proposed.name.clone()) });
         }
         let Some(tool) = self.offer.resolve(&proposed.name) else {
+            self.audit_unknown(&proposed.name, &proposed.arguments);
             return Err(self.unknown(&proposed.name));
         };
         let refused = |problem: String| Refusal { problem, tool: Some(tool.clone()) };
@@ -147,7 +149,7 @@ impl Run {
         let Some(offered) = self.offer.tool(&tool) else { return self.next_call() };
         let definition = &offered.definition;
         let (name, server) = (definition.name.clone(), definition.server.clone());
-        let (idempotent, gated) = (self.is_idempotent(definition), self.is_gated(definition));
+        let (idempotent, judged) = (self.is_idempotent(definition), self.judge(definition, &arguments));
         let digest = call_digest(&tool, &offered.digest, &canonical);
         let intent = Intent {
             tool: tool.clone(),
@@ -159,9 +161,13 @@ impl Run {
             idempotent,
         };
         let proposed = Proposed { name: tool, ..proposed };
-        let call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
+        let effect = judged.effect;
+        let call = Pending { judged, ..Pending::new(proposed, canonical, intent, name) };
+        if effect == policy::Effect::Deny {
+            return self.deny(call);
+        }
         let Some(call) = self.doubted(call) else { return };
-        if gated { self.propose(call) } else { self.make(call) }
+        if effect == policy::Effect::Gate { self.propose(call) } else { self.make(call) }
     }
 
     /// Makes a call. One that was made before keeps its key: a server that knows it does nothing twice.
@@ -172,6 +178,7 @@ impl Run {
             call.intent.key = key(&self.open.run_id, self.epoch, self.intents);
         }
         call.is_intended = false;
+        self.audit_outgoing(&call);
         let Intent { server, arguments, key, .. } = call.intent.clone();
         let dispatch = ToolDispatch { ordinal: self.intents, server, name: call.name.clone(), arguments, key };
         let intent = Box::new(call.intent.clone());
@@ -196,7 +203,8 @@ impl Run {
         let intent = Intent { tool: RESULT_TOOL.to_owned(), arguments, digest, ..Intent::default() };
         let proposed = Proposed { name: RESULT_TOOL.into(), ..proposed };
         let (canonical, name) = (Arc::clone(canonical), String::new());
-        let mut call = Pending { proposed, canonical, intent, name, is_announced: false, is_intended: false };
+        let mut call = Pending::new(proposed, canonical, intent, name);
+        self.audit_answered(&call, &result);
         self.announce(&mut call);
         self.settle(call, result);
     }
@@ -311,6 +319,18 @@ pub(super) struct Finished {
 }
 
 impl Finished {
+    pub(super) fn exit_code(&self) -> i64 {
+        self.exit_code
+    }
+
+    pub(super) fn output(&self) -> &str {
+        &self.output
+    }
+
+    pub(super) fn error(&self) -> &str {
+        &self.error
+    }
+
     pub(super) fn said(output: &str) -> Self {
         Self { exit_code: 0, output: Arc::from(output), ..Self::failed(String::new()) }
     }

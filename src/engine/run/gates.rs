@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::phase::{About, Gated, Pending, Phase};
 use super::{FoldError, Run};
-use crate::engine::effect::{Effect, GateRequest};
+use crate::engine::effect::{self, GateRequest};
 use crate::engine::words;
+use crate::policy::{BY_GATE, Effect};
 use crate::skill::same_tool;
 
 /// The name of the timer that ends the waiting at a gate.
@@ -29,8 +30,8 @@ pub(super) struct Gates {
 }
 
 impl Run {
-    /// Whether a tool needs a person. A server's own word takes nothing away, unless it is trusted.
-    pub(super) fn is_gated(&self, definition: &ToolDefinition) -> bool {
+    /// Whether the command line says that a tool needs a person. A server's own word takes nothing away, unless it is trusted.
+    pub(super) fn is_gated_by_flags(&self, definition: &ToolDefinition) -> bool {
         let spec = &self.open.spec;
         let trusted = spec.trusted.contains(&definition.server);
         let says = |name: &str, what: bool| {
@@ -58,7 +59,7 @@ impl Run {
         {
             self.gates.is_claimed = true;
             let (approval_id, key, digest) = (approved.approval_id.clone(), call.intent.key.clone(), call.intent.digest.clone());
-            self.effects.push(Effect::Claim { approval_id: approval_id.clone(), key, digest });
+            self.effects.push(effect::Effect::Claim { approval_id: approval_id.clone(), key, digest });
             self.phase =
                 Phase::Gated(Box::new(Gated { call, approval_id, about: About::Claim, decision: None, is_untold: false }));
             return;
@@ -74,7 +75,7 @@ impl Run {
         let reason = self.reason(&gated);
         let Gated { call, approval_id, about, .. } = &gated;
         let is_doubt = *about == About::Doubt;
-        self.effects.push(Effect::OpenGate(Box::new(GateRequest {
+        self.effects.push(effect::Effect::OpenGate(Box::new(GateRequest {
             approval_id: approval_id.clone(),
             index: self.index,
             intent: call.intent.clone(),
@@ -88,7 +89,7 @@ impl Run {
         if wait > 0 {
             let Intent { key, digest, .. } = call.intent.clone();
             let approval_id = approval_id.clone();
-            self.effects.push(Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
+            self.effects.push(effect::Effect::AwaitDecision { approval_id, key, digest, milliseconds: wait });
             self.gates.since = Some(self.ms);
             self.arm_free();
         }
@@ -101,7 +102,7 @@ impl Run {
     /// Why a person is asked.
     fn reason(&self, gated: &Gated) -> String {
         let (name, left) = (&gated.call.proposed.name, self.turn.queue.len());
-        if gated.about == About::Doubt { words::in_doubt(name, left) } else { words::gated(name, left) }
+        if gated.about == About::Doubt { words::in_doubt(name, left) } else { self.why_gated(&gated.call, left) }
     }
 
     fn tell_gate(&mut self, gated: &Gated, reason: String) {
@@ -197,16 +198,26 @@ impl Run {
             };
         };
         self.tell_untold_gate(&mut gated);
+        gated.call.decided_by = Some((gated.approval_id.clone(), by.clone()));
         match (gated.about, answer.as_str()) {
             (About::Doubt, answer) => self.settle_doubt(gated.call, answer, &by, note.as_deref()),
             (About::Gate | About::Claim, "approve") => self.make(gated.call),
             // It was not this run that it was spent on: a person is asked anew.
-            (About::Claim, _) => self.propose(gated.call),
+            (About::Claim, _) => self.propose(Pending { decided_by: None, ..gated.call }),
             (About::Gate, _) => {
                 let text = words::refused(&gated.call.proposed.name, &by, note.as_deref());
+                self.audit_refused(&gated.call, &text);
                 self.tell(&gated.call.proposed, &text);
                 self.next_call();
             }
         }
+    }
+
+    /// Why a call waits, with the rule of the policy that says so.
+    fn why_gated(&self, call: &Pending, left: usize) -> String {
+        let judged = &call.judged;
+        let by = self.authority.policy().filter(|_| judged.effect == Effect::Gate && judged.rule != BY_GATE);
+        let by = by.map(|_| (judged.rule.as_str(), judged.reason.as_deref()));
+        words::gated(&call.proposed.name, by, left)
     }
 }

@@ -7,6 +7,7 @@ use mission_contract::log::{Decision, Intent};
 
 use crate::engine::reading::Proposed;
 use crate::engine::signal::Signal;
+use crate::policy::Judgement;
 
 /// See the module's doc.
 #[derive(Debug)]
@@ -75,12 +76,23 @@ pub(super) struct Pending {
     pub(super) proposed: Proposed,
     pub(super) canonical: Arc<str>,
     pub(super) intent: Intent,
+    /// What was decided about it.
+    pub(super) judged: Judgement,
+    /// The approval by which it is made, and who gave it.
+    pub(super) decided_by: Option<(String, String)>,
     /// The server's own name for the tool.
     pub(super) name: String,
     /// The stream has its `tool_call`.
     pub(super) is_announced: bool,
     /// Its intent stands in the log: from then on nobody knows whether it was made, until its result is there.
     pub(super) is_intended: bool,
+}
+
+impl Pending {
+    pub(super) fn new(proposed: Proposed, canonical: Arc<str>, intent: Intent, name: String) -> Self {
+        let judged = Judgement::default();
+        Self { proposed, canonical, intent, judged, decided_by: None, name, is_announced: false, is_intended: false }
+    }
 }
 
 /// A call that waits for a person.

@@ -112,6 +112,10 @@ impl Run {
                 self.notice(Observed { what: "definition_changed".into(), detail, server: Some(server), of: None });
             }
         }
+        for (name, server) in self.offer.kept_out() {
+            let detail = format!("The tool {name} joined past the limit on tools; it is not offered.");
+            self.notice(Observed { what: "tool_limit".into(), detail, server: Some(server), of: None });
+        }
         let after: BTreeSet<String> = self.offer.catalogue().into_iter().collect();
         if before == after {
             return false;

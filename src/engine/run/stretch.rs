@@ -26,6 +26,9 @@ pub const CHANGED_COST: &str = "max_cost_micros";
 /// The name, in a `writer` line, of how long the run waits at a gate: milliseconds, 0 for not at all.
 pub const CHANGED_GATE_WAIT: &str = "gate_wait_ms";
 
+/// The name, in a `writer` line, of the audit file: its path, null for none.
+pub const CHANGED_AUDIT: &str = "audit_ref";
+
 /// What a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
@@ -75,6 +78,9 @@ impl Run {
         if let Some(total) = writer.changed.get(CHANGED_SECONDS).and_then(serde_json::Value::as_f64) {
             self.open.spec.limits.seconds = Some(total);
         }
+        if let Some(audit) = writer.changed.get(CHANGED_AUDIT) {
+            self.open.spec.audit_ref = audit.as_str().map(str::to_owned);
+        }
         self.stop = None;
         self.half = None;
         let mut ledger = std::mem::take(&mut self.ledger);
@@ -114,7 +120,7 @@ impl Run {
                 return self.start(catalogue);
             }
             self.servers.clone_from(&catalogue.servers);
-            self.offer = Offer::new(&catalogue.tools, self.open.spec.allowed_tools.clone());
+            self.offer = Offer::new(&catalogue.tools, self.open.spec.allowed_tools.clone()).limited(self.open.spec.tool_limit);
         } else if !catalogue.servers.is_empty() {
             self.servers.clone_from(&catalogue.servers);
         }
@@ -191,6 +197,11 @@ impl Run {
     /// Who answers.
     pub fn leg(&self) -> &Leg {
         &self.leg
+    }
+
+    /// The digest of a tool's definition as the run began with it.
+    pub fn definition(&self, tool: &str) -> Option<&str> {
+        self.offer.digest(tool)
     }
 
     /// Model turns begun so far: what a limit on them counts.

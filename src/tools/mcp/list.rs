@@ -197,7 +197,12 @@ fn definitions(server: &str, raw: Vec<String>, has_headers: bool) -> Listing {
             }
             continue;
         }
-        notices.extend(repaired.map(|words| ("tool_repaired", words)));
+        notices.extend(repaired.into_iter().map(|words| ("tool_repaired", words)));
+        if definition.description.is_empty() {
+            let words =
+                format!("The tool `{}` has no description; the model is told its name and its arguments alone.", definition.name);
+            notices.push(("tool_undescribed", words));
+        }
         tools.insert(definition.name.clone(), (definition, raw));
     }
     let tools = Arc::new(tools.into_values().map(|(definition, _)| definition).collect());

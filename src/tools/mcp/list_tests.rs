@@ -31,7 +31,8 @@ fn every_page_is_read_to_the_last() {
     let listing = definitions("s", pages.raw, false);
     let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
-    assert_eq!(listing.notices.len(), 1);
+    let told: Vec<&str> = listing.notices.iter().map(|(what, _)| *what).collect();
+    assert_eq!(told, ["tool_undescribed", "tool_undescribed", "tool_refused", "tool_undescribed"]);
 }
 
 #[test]
@@ -65,10 +66,12 @@ fn one_bad_definition_costs_no_other() {
     assert_eq!(names, ["bare"]);
     let notices: Vec<String> = listing.notices.iter().map(|(what, detail)| format!("{what}: {detail}")).collect();
     insta::assert_snapshot!(notices.join("\n"), @r#"
+    tool_undescribed: The tool `good` has no description; the model is told its name and its arguments alone.
     tool_refused: The tool `bad` is refused: its inputSchema is no object.
     tool_refused: A tool is refused: its definition is no object. Its definition begins with "17"
     tool_refused: The tool `good` is refused: it is defined twice, and not in the same way.
     tool_repaired: The tool `bare` has no inputSchema; it is taken to have no arguments.
+    tool_undescribed: The tool `bare` has no description; the model is told its name and its arguments alone.
     "#);
 }
 

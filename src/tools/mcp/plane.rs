@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
-use mission_contract::log::CallResult;
+use mission_contract::log::{CallResult, Observed};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +88,7 @@ pub async fn connect(requests: Vec<ServerRequest>, options: PlaneOptions) -> (Mc
         servers.push(server);
     }
     let mut discovery = discovery(join_all(beginnings).await);
+    discovery.observed.extend(shared_names(&discovery));
     // What was seen meanwhile belongs to the discovery.
     let mut others = Vec::new();
     while let Ok(event) = receiver.try_recv() {
@@ -111,6 +112,23 @@ fn discovery(parts: Vec<Part>) -> Discovery {
     }
     discovery.tools.sort_by_cached_key(|definition| definition.full_name());
     discovery
+}
+
+/// Tells of names that tools of several servers have: each is called by its full name, and a skill has to name it so.
+fn shared_names(discovery: &Discovery) -> Option<Observed> {
+    let mut by_name: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for tool in &discovery.tools {
+        by_name.entry(&tool.name).or_default().push(tool.full_name());
+    }
+    let shared: Vec<String> = by_name.into_values().filter(|tools| tools.len() > 1).map(|tools| tools.join(" and ")).collect();
+    let most = limits::size(limits::NAMES_LISTED);
+    let more = match shared.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let listed = shared.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let detail = format!("Tools of several servers have one name, and each is called by its full name: {listed}{more}.");
+    (!shared.is_empty()).then(|| Observed { what: "tool_names_shared".to_owned(), detail, ..Observed::default() })
 }
 
 impl ToolPlane for McpPlane {
