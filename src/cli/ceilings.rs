@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::arguments::LimitFlags;
 use super::environment::{Environment, Stated};
-use super::error::CliError;
-use super::prices::micros;
+use super::error::{CliError, quoted};
+use super::prices::{Prices, micros};
 use crate::engine::run::{CHANGED_BYTES, CHANGED_COST, CHANGED_SECONDS, CHANGED_STEPS, CHANGED_TOKENS, Run};
 use crate::limits;
 
@@ -16,13 +16,19 @@ use crate::limits;
 ///
 /// # Errors
 /// That.
-pub(super) fn check_price(flags: &LimitFlags, pricing: Option<&Pricing>) -> Result<(), CliError> {
-    match (Stated::flag("--max-cost", flags.max_cost.as_deref()), pricing) {
-        (Some(stated), None) => Err(stated.refuse(
-            "the model has no price; give it one under `pricing` in .mission/config.yaml (prompt_per_1k, completion_per_1k), or leave the limit out",
-        )),
-        _ => Ok(()),
+pub(super) fn check_price(limits: &Limits, prices: &Prices, provider: &str, model: &str) -> Result<Option<Pricing>, CliError> {
+    let pricing = prices.of(provider, Some(model));
+    if limits.cost_micros.is_some() && pricing.is_none() {
+        return Err(no_price(&format!("the model {} of the provider {provider}", quoted(model))));
     }
+    Ok(pricing)
+}
+
+fn no_price(whose: &str) -> CliError {
+    CliError::Refused(format!(
+        "--max-cost: {whose} has no price; give it one under `pricing` in .mission/config.yaml (prompt_per_1k, completion_per_1k), or \
+         leave the limit out"
+    ))
 }
 
 /// Reads the limits.
@@ -49,7 +55,9 @@ pub(super) fn further(flags: &LimitFlags, run: &Run, changed: &mut BTreeMap<Stri
     let spec = &run.open().spec;
     // A variable is for new runs.
     let stated = resolve(flags, &Environment::new())?;
-    check_price(flags, spec.pricing.as_ref())?;
+    if stated.cost_micros.is_some() && spec.pricing.is_none() {
+        return Err(no_price("the model of the run"));
+    }
     let mut limits = spec.limits.clone();
     let is = |place: &'static str, value: &Option<String>| Stated::flag(place, value.as_deref()).is_some();
     let (tokens, bytes, cost) = run.spent();

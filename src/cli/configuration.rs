@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use mission_contract::spec::{HistoryTurn, Limits, Pricing, Protocol, Sampling, Supervision};
+use mission_contract::spec::{HistoryTurn, Limits, Protocol, Sampling, Supervision};
 
 use super::arguments::{Asked, LimitFlags, ModelFlags, RunArguments, StreamFlags};
 use super::closing::Closing;
@@ -44,8 +44,8 @@ pub struct RunConfiguration {
     pub servers: Servers,
     /// Servers whose word about their tools counts.
     pub trusted: Vec<String>,
-    /// What the model costs, where that is known.
-    pub pricing: Option<Pricing>,
+    /// What models cost, where that is known.
+    pub prices: prices::Prices,
     /// What watches over the progress.
     pub supervisor: Supervision,
     /// Which calls need a person.
@@ -100,8 +100,10 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
     let closing = Closing::of(skill, flags.skill.locked, flags.skill.tool_limit.as_deref(), flags.skill.no_grounding)?;
     let personality = Personality::of(flags.conversation.personality.as_deref(), environment)?;
     let model = model(&flags.model, environment, personality.as_ref())?;
-    let pricing = prices.of(model.provider, model.model.as_deref());
-    ceilings::check_price(&flags.limits, pricing.as_ref())?;
+    // Which one it is, where nobody named it, its server says.
+    if let Some(name) = &model.model {
+        ceilings::check_price(&limits, &prices, model.provider, name)?;
+    }
     Ok(RunConfiguration {
         objective,
         protocol,
@@ -111,7 +113,7 @@ pub fn resolve(arguments: RunArguments, environment: &Environment) -> Result<Run
         personality,
         stream,
         limits,
-        pricing,
+        prices,
         supervisor,
         closing,
         trusted: trusted(&flags.tools.trust_annotations, &servers)?,

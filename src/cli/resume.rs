@@ -221,7 +221,7 @@ pub(super) fn resolve(
         model,
         stream: spec.stream,
         limits,
-        pricing: spec.pricing.clone(),
+        prices: super::prices::Prices::default(),
         supervisor: spec.supervisor,
         personality,
         history: Vec::new(),

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::arguments::RunArguments;
 use super::awaited::{self, Waiting};
+use super::ceilings;
 use super::configuration::{self, RunConfiguration};
 use super::discover::is_short;
 use super::environment::{Environment, Stated};
@@ -247,7 +248,10 @@ async fn mission(
         sinks.push(witness);
         let (beginning, leg, log, audit) = match stretch {
             Stretch::First { run_id } => {
-                let mut spec = Spec { approvals_off: !approvals.is_kept(), ..spec(&configuration, store.is_kept(), &redactor) };
+                let (provider, name) = leg.as_ref().map(|leg| (leg.provider.as_str(), leg.model.as_str())).unwrap_or_default();
+                let pricing = ceilings::check_price(&configuration.limits, &configuration.prices, provider, name)?;
+                let mut spec =
+                    Spec { pricing, approvals_off: !approvals.is_kept(), ..spec(&configuration, store.is_kept(), &redactor) };
                 observed.extend(configuration.closing.close(&mut spec, &discovery)?);
                 configuration.governance.write(&mut spec);
                 if is_short(&discovery) {
@@ -378,7 +382,6 @@ fn spec(configuration: &RunConfiguration, recorded: bool, redactor: &Redactor) -
         base_url: model.and_then(|model| model.base_url.clone()),
         stream: configuration.stream,
         limits: configuration.limits.clone(),
-        pricing: configuration.pricing.clone(),
         supervisor: configuration.supervisor,
         skill: skill.map(|skill| skill.reference()),
         trusted: configuration.trusted.clone(),

@@ -14,6 +14,10 @@ pub fn half_answer(reply: &Reply, protocol: Protocol) -> Option<String> {
         half.extend(decoder.call_arguments(position, &call.arguments));
     }
     half.extend(decoder.finish());
+    // Where functions are called, a text without a call is the answer.
+    if protocol == Protocol::Native && reply.calls.is_empty() {
+        half.push(reply.text.as_str().to_owned());
+    }
     let half = half.concat().trim_end().to_owned();
     (!half.trim().is_empty()).then_some(half)
 }

@@ -18,6 +18,8 @@ pub struct Ledger {
     last_prompt: u64,
     /// Bytes of results.
     bytes: u64,
+    /// A question is out, and its reply was not settled yet.
+    is_out: bool,
     /// Nothing was reported once, and that was told.
     is_told: bool,
 }
@@ -34,6 +36,7 @@ pub struct Sizes {
 impl Ledger {
     /// Settles a reply by what it reported, else by how large it was. True the first time that nothing was reported.
     pub fn settle(&mut self, usage: Option<&Usage>, sizes: impl FnOnce() -> Sizes, is_step: bool) -> bool {
+        self.is_out = false;
         let (prompt, completion, total) = match usage {
             Some(usage) => {
                 let total = &mut self.reported;
@@ -56,6 +59,21 @@ impl Ledger {
             self.last_prompt = prompt;
         }
         usage.is_none() && !std::mem::replace(&mut self.is_told, true)
+    }
+
+    /// A question went out.
+    pub fn asked(&mut self) {
+        self.is_out = true;
+    }
+
+    /// A later stretch begins. A question that died with its process before its reply was there counts by its size: whether it was answered,
+    /// nobody knows.
+    pub fn taken_over(&mut self, request: impl FnOnce() -> u64) {
+        if std::mem::take(&mut self.is_out) {
+            let prompt = request().div_ceil(BYTES_A_TOKEN);
+            self.prompt = self.prompt.saturating_add(prompt);
+            self.tokens = self.tokens.saturating_add(prompt);
+        }
     }
 
     /// Adds the bytes of a result.
@@ -102,8 +120,16 @@ impl Ledger {
         (least < REPLY_TOKENS_STATED).then_some(least.max(1))
     }
 
-    /// Reserves a call: the limit on bytes, when nothing of it is left.
-    pub fn no_call(&self, limits: &Limits) -> Option<BudgetSpent> {
+    /// Reserves a call: the limit on bytes, when nothing of it is left; those on tokens and money too, since nobody could be told any more
+    /// what came of it.
+    pub fn no_call(&self, limits: &Limits, pricing: Option<&Pricing>) -> Option<BudgetSpent> {
+        if let Some(limit) = limits.tokens.filter(|limit| self.tokens >= *limit) {
+            return Some(BudgetSpent { which: "tokens".into(), limit: limit.into(), spent: self.tokens.into() });
+        }
+        let paid = limits.cost_micros.zip(pricing).map(|(limit, pricing)| (limit, micros(pricing, self.prompt, self.completion)));
+        if let Some((limit, spent)) = paid.filter(|(limit, spent)| spent >= limit) {
+            return Some(BudgetSpent { which: "cost".into(), limit: number(units(limit)), spent: number(units(spent)) });
+        }
         let limit = limits.bytes.filter(|limit| self.bytes >= *limit)?;
         Some(BudgetSpent { which: "bytes".into(), limit: limit.into(), spent: self.bytes.into() })
     }

@@ -62,10 +62,10 @@ fn calls_end_with_the_bytes() {
     let limits = Limits { bytes: Some(10), ..Limits::default() };
     let mut ledger = Ledger::default();
     ledger.returned(9);
-    assert_eq!(ledger.no_call(&limits), None);
+    assert_eq!(ledger.no_call(&limits, None), None);
     ledger.returned(5);
-    assert_eq!(ledger.no_call(&limits).unwrap().spent, 14.into());
-    assert_eq!(ledger.no_call(&Limits::default()), None);
+    assert_eq!(ledger.no_call(&limits, None).unwrap().spent, 14.into());
+    assert_eq!(ledger.no_call(&Limits::default(), None), None);
 }
 
 proptest! {

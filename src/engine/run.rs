@@ -86,6 +86,8 @@ pub struct Run {
     conversation: Conversation,
     results: Results,
     ledger: Ledger,
+    /// An answer that is not whole, from a reply that could not be taken, and what it cost where that was not told.
+    half: Option<(String, Option<Usage>)>,
     turn: Turn,
     waiting: Vec<Catalogue>,
     early: Vec<Observed>,
@@ -128,6 +130,7 @@ impl Default for Run {
             conversation: Conversation::default(),
             results: Results::default(),
             ledger: Ledger::default(),
+            half: None,
             turn: Turn::default(),
             waiting: Vec::new(),
             early: Vec::new(),

@@ -292,7 +292,7 @@ pub fn quoted_list(names: &[&str]) -> String {
 pub const OUT_OF_TIME: &str = "the run's time is over";
 
 /// Why the calls that are left are not made.
-pub const OUT_OF_BYTES: &str = "the run has taken all the bytes of results that it may";
+pub const LIMIT_REACHED: &str = "a limit of the run is reached";
 
 /// A model that does not say what it used.
 pub const USAGE_MISSING: &str =

@@ -110,7 +110,7 @@ fn money_needs_a_price_and_is_counted_in_it() {
     let model = Model::says([add(), add(), answer("Five.")]);
     let folder = tempfile::tempdir().unwrap();
     let mission = || Mission::objective("add").model(&model).mcp_stdio("mcp", &server).directory(folder.path());
-    mission().args(["--max-cost", "1"]).run().refused(&["--max-cost `1`", "pricing"]);
+    mission().args(["--max-cost", "1"]).run().refused(&["--max-cost", "`scripted`", "local", "pricing"]);
     assert!(run_dirs(folder.path()).is_empty());
     write(
         folder.path(),
@@ -127,6 +127,17 @@ fn money_needs_a_price_and_is_counted_in_it() {
     let model = Model::says([answer("Five.")]);
     let finished = Mission::objective("add").model(&model).directory(folder.path()).run();
     assert_eq!(finished.only("mission_finished")["usage"]["cost"]["amount"], 0.00017);
+    // A model that nobody named is the one that its server lists.
+    let model = Model::says([answer("Five.")]);
+    let unnamed =
+        || Mission::objective("add").model(&model).env("LOCAL_MODEL", "").directory(folder.path()).args(["--max-cost", "1"]);
+    unnamed().run().refused_beside(&["--max-cost", "`scripted-server`"]);
+    write(
+        folder.path(),
+        ".mission/config.yaml",
+        "pricing: {local: {scripted-server: {prompt_per_1k: 0.01, completion_per_1k: 0}}}\n",
+    );
+    assert_eq!(unnamed().run().only("mission_finished")["usage"]["cost"]["amount"], 0.001);
 }
 
 #[test]

@@ -24,25 +24,27 @@ pub(super) enum Stop {
 }
 
 impl Run {
+    /// Bytes of the texts of the last request.
+    pub(super) fn request_bytes(&self, is_step: bool) -> u64 {
+        let messages = if is_step { self.conversation.messages() } else { self.watch.asked() };
+        bytes(messages.iter().map(|message| {
+            let calls = message.calls.iter().map(|call| call.name.len().saturating_add(call.arguments.len()));
+            calls.fold(message.content.as_str().len(), usize::saturating_add)
+        }))
+    }
+
     /// Settles what a reply cost.
     pub(super) fn settle_reply(&mut self, reply: &Reply, is_step: bool) {
-        let request = || {
-            if is_step { self.conversation.messages() } else { self.watch.asked() }
-        };
+        let mut ledger = std::mem::take(&mut self.ledger);
         let sizes = || {
             let text = reply.text.as_str().len();
             let calls = reply.calls.iter().map(|call| call.name.len().saturating_add(call.arguments.len()));
-            Sizes {
-                request: bytes(request().iter().map(|message| {
-                    let calls = message.calls.iter().map(|call| call.name.len().saturating_add(call.arguments.len()));
-                    calls.fold(message.content.as_str().len(), usize::saturating_add)
-                })),
-                reply: bytes(calls.chain([text])),
-            }
+            Sizes { request: self.request_bytes(is_step), reply: bytes(calls.chain([text])) }
         };
         let limits = &self.open.spec.limits;
         let counts = limits.tokens.is_some() || limits.cost_micros.is_some();
-        let is_news = self.ledger.settle(reply.usage.as_ref(), sizes, is_step);
+        let is_news = ledger.settle(reply.usage.as_ref(), sizes, is_step);
+        self.ledger = ledger;
         if is_news && counts {
             let detail = words::USAGE_MISSING.to_owned();
             self.notice(Observed { what: "usage_missing".into(), detail, ..Observed::default() });
@@ -124,6 +126,11 @@ impl Run {
     }
 
     pub(super) fn exhausted(&mut self, budget: BudgetSpent) {
+        if let Some((half, usage)) = self.half.take() {
+            let text = format!("{half}{}", words::caveat(words::HALF_AN_ANSWER));
+            let outcome = Outcome::AnsweredWithCaveat;
+            self.emit(Event::Answer(Answer { text, outcome, usage, structured: None, branch: None }));
+        }
         self.finish(Outcome::BudgetExhausted, Some(budget), None, None);
     }
 
@@ -135,15 +142,15 @@ impl Run {
         }
     }
 
-    /// The half of an answer that was there when the time was over is delivered, and says what it is.
-    pub(super) fn deliver_half(&mut self, reply: &Reply) {
-        // Where one object was demanded it is no function.
+    /// Keeps what a reply that cannot be taken holds of an answer: should a limit end the run here, that is what it has to show. One that
+    /// was cut by the clock is a step of its own, and what it cost is told with it.
+    pub(super) fn keep_half(&mut self, reply: &Reply, is_cut: bool) {
         let protocol = if self.watch.is_constrained() { Protocol::Json } else { self.open.spec.protocol };
         let Some(half) = half_answer(reply, protocol) else { return };
-        self.steps = self.steps.saturating_add(1);
-        let text = format!("{half}{}", words::caveat(words::HALF_AN_ANSWER));
-        let usage = reply.usage.clone();
-        self.emit(Event::Answer(Answer { text, outcome: Outcome::AnsweredWithCaveat, usage, structured: None, branch: None }));
+        if is_cut {
+            self.steps = self.steps.saturating_add(1);
+        }
+        self.half = Some((half, reply.usage.clone().filter(|_| is_cut)));
     }
 }
 

@@ -61,6 +61,57 @@ fn half_an_answer_is_delivered_with_its_caveat() {
 }
 
 #[test]
+fn half_an_answer_is_not_lost_with_any_other_limit() {
+    for protocol in [Protocol::Json, Protocol::Native] {
+        let half = || match protocol {
+            Protocol::Json => Reply { text: r#"{"answer": "There are tw"#.into(), ..Reply::default() },
+            Protocol::Native => Reply { text: "There are tw".into(), ..Reply::default() },
+        };
+        let cut = || Reply { finish: Some("length".to_owned()), usage: Some(usage(90, 10)), ..half() };
+        for limit in ["steps", "tokens"] {
+            let mut story = limited(protocol, |story| match limit {
+                "steps" => story.spec.limits.steps = Some(1),
+                _ => story.spec.limits.tokens = Some(150),
+            });
+            let told = story.replies(cut());
+            assert!(told.contains(r#""text":"There are tw\n\n---\nThis answer is not whole"#), "{told}");
+            assert!(told.contains(&format!(r#""which":"{limit}""#)) && told.contains(r#""steps":1"#), "{told}");
+        }
+        // A call was taken afterwards: it is no answer any more.
+        let mut story = limited(protocol, |story| story.spec.limits.steps = Some(2));
+        story.replies(cut());
+        match protocol {
+            Protocol::Json => story.says(ADD),
+            Protocol::Native => story.calls(vec![add("1")]),
+        };
+        let told = story.returns("5");
+        assert!(told.contains("budget_exhausted") && !told.contains("not whole"), "{told}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_could_be_told_of_is_not_made() {
+    let mut story = limited(Protocol::Json, |story| story.spec.limits.tokens = Some(150));
+    let told = story.replies(Reply { text: ADD.into(), usage: Some(usage(140, 20)), ..Reply::default() });
+    assert!(told.contains(r#""which":"tokens","limit":150,"spent":160"#) && story.intents.is_empty(), "{told}");
+    let mut story = limited(Protocol::Json, |story| story.spec.limits.tokens = Some(150));
+    let reply = Reply { text: r#"{"answer": "Five."}"#.into(), usage: Some(usage(140, 20)), ..Reply::default() };
+    assert!(story.replies(reply).contains(r#""outcome":"answered""#), "an answer has cost what it cost");
+}
+
+#[test]
+fn a_question_that_died_with_its_process_counts_and_one_that_was_answered_counts_once() {
+    let mut story = limited(Protocol::Json, |story| story.spec.limits.tokens = Some(100_000));
+    story.taken_up();
+    let died = story.run.spent().0;
+    assert!(died > 50, "{died}");
+    story.ends(ReplyEnd::Interrupted);
+    let settled = story.run.spent().0;
+    story.taken_up();
+    assert_eq!(story.run.spent().0, settled);
+}
+
+#[test]
 fn a_whole_answer_that_came_with_the_end_of_the_time_is_one() {
     let mut story = limited(Protocol::Json, |story| story.spec.limits.seconds = Some(2.0));
     story.input(clock());
@@ -148,8 +199,9 @@ fn money_ends_a_run_and_stands_in_its_usage() {
         story.spec.limits.cost_micros = Some(1_000);
         story.spec.pricing = Some(Pricing { prompt_micros: 2_000_000, completion_micros: 8_000_000, currency: "EUR".into() });
     });
+    // The call is not made: nobody could be told any more what came of it.
     story.replies(costing(ADD, usage(300, 50)));
-    story.returns("5");
+    assert!(story.intents.is_empty());
     let finished = story.events.last().unwrap().to_line();
     assert!(finished.contains(r#""budget":{"which":"cost","limit":0.001,"spent":0.001}"#), "{finished}");
     assert!(finished.contains(r#""cost":{"amount":0.001,"currency":"EUR"}"#), "{finished}");

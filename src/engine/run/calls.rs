@@ -37,15 +37,17 @@ impl Run {
         if self.skips() {
             return;
         }
+        // The run went on: what was said before is no answer any more.
+        self.half = None;
         while let Some(proposed) = self.turn.queue.pop_front() {
             match self.prepare(&proposed) {
                 Ok(Prepared { tool, arguments, canonical }) if tool == RESULT_TOOL => {
                     self.read_results(proposed, arguments, &canonical)
                 }
                 Ok(prepared) => {
-                    if let Some(budget) = self.ledger.no_call(&self.open.spec.limits) {
+                    if let Some(budget) = self.ledger.no_call(&self.open.spec.limits, self.open.spec.pricing.as_ref()) {
                         self.turn.queue.push_front(proposed);
-                        self.drop_calls(words::OUT_OF_BYTES);
+                        self.drop_calls(words::LIMIT_REACHED);
                         return self.exhausted(budget);
                     }
                     return self.dispatch(proposed, prepared);

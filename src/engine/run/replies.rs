@@ -21,7 +21,7 @@ impl Run {
             // Whatever came of the question: the run was being ended.
             _ if self.stop.is_some() => {
                 if self.stop == Some(Stop::Clock) {
-                    self.deliver_half(reply);
+                    self.keep_half(reply, true);
                 }
                 return self.stopped();
             }
@@ -55,6 +55,7 @@ impl Run {
                 if tool.is_none() {
                     self.watch.watch.unreadable(spoken.as_str());
                 }
+                self.keep_half(reply, false);
                 self.rejected(problem.clone(), tool);
                 self.conversation.push(said(Role::User, &problem));
                 self.step_over();
@@ -90,11 +91,13 @@ impl Run {
             NativeTurn::Answer(text) => self.answer(text),
             NativeTurn::Nothing(problem) => {
                 self.watch.watch.unreadable(reply.text.as_str());
+                self.keep_half(reply, false);
                 self.rejected(problem.clone(), None);
                 self.conversation.push(said(Role::User, &problem));
                 self.step_over();
             }
             NativeTurn::Answers { problem, ids } => {
+                self.keep_half(reply, false);
                 for id in ids {
                     self.rejected(problem.clone(), Some(words::ANSWER_FUNCTION.to_owned()));
                     self.conversation.push(tool_message(&id, &problem));

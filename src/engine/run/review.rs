@@ -108,6 +108,7 @@ impl Run {
         self.watch.asked = conversation.messages();
         let ask = Ask { purpose: Purpose::Review, keeps, adds: added.adds, digest: added.digest };
         self.asks = self.asks.saturating_add(1);
+        self.ledger.asked();
         self.phase = Phase::Reviewing { ordinal: self.asks, signal };
         self.effects.push(Effect::Ask { ask: Box::new(ask), index: self.begun });
     }

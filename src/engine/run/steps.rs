@@ -72,6 +72,7 @@ impl Run {
         self.emit(Event::StepStarted(started));
         self.begun = self.begun.saturating_add(1);
         self.asks = self.asks.saturating_add(1);
+        self.ledger.asked();
         self.asked = self.frame_now();
         let added = self.conversation.ask(&self.asked.header);
         let ask = Ask { purpose: Purpose::Step, keeps: added.keeps, adds: added.adds, digest: added.digest };

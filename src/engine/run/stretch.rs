@@ -82,6 +82,10 @@ impl Run {
             self.open.spec.audit_ref = audit.as_str().map(str::to_owned);
         }
         self.stop = None;
+        self.half = None;
+        let mut ledger = std::mem::take(&mut self.ledger);
+        ledger.taken_over(|| self.request_bytes(!matches!(at, Phase::Reviewing { .. })));
+        self.ledger = ledger;
         self.said.taken_over();
         self.watch.taken_over(matches!(at, Phase::Asking { .. }));
         self.resumed = Some(Resumed { from_seq: self.seq.saturating_sub(1), steps_replayed: self.begun });
